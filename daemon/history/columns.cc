@@ -2,10 +2,11 @@
 #include "daemon/history/columns.h"
 
 #include <algorithm>
-#include <concepts>
+#include <iterator>
 #include <limits>
+#include <span>
 #include <tuple>
-#include <utility>
+#include <vector>
 
 #include "daemon/history/limits.h"
 #include "ksym/base/bounded_name.h"
@@ -99,6 +100,21 @@ constexpr size_t kFields = std::tuple_size_v<decltype(kFunctionFields)> +
                            std::tuple_size_v<decltype(kThinningFields)>;
 static_assert(kFields + 2 == kColumns);
 
+// Those of strings come first.
+constexpr size_t kFirstFunctionColumn = 2;
+constexpr size_t kFirstNodeColumn =
+    kFirstFunctionColumn + std::tuple_size_v<decltype(kFunctionFields)>;
+constexpr size_t kFirstKindColumn =
+    kFirstNodeColumn + std::tuple_size_v<decltype(kNodeFields)>;
+constexpr size_t kFirstRowColumn = kFirstKindColumn +
+                                   std::tuple_size_v<decltype(kKindFields)> +
+                                   std::tuple_size_v<decltype(kSettingFields)> +
+                                   std::tuple_size_v<decltype(kPartFields)> +
+                                   std::tuple_size_v<decltype(kCounterFields)> +
+                                   std::tuple_size_v<decltype(kSeriesFields)>;
+// Row::user and Row::kernel.
+constexpr size_t kStacksOfRows[] = {kFirstRowColumn + 1, kFirstRowColumn + 2};
+
 // Calls `call` with each field and the number of its column, from `first` on;
 // the number after the last one.
 template <typename Fields, typename Call>
@@ -158,25 +174,46 @@ std::span<const std::byte> BytesOfView(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// Reads the new elements of one table after the other into vectors of their
-// own; remembers the first failure.
+// The numbers of a column: one ends with each byte that none follows in it.
+size_t CountNumbers(std::string_view column) {
+  return static_cast<size_t>(std::ranges::count_if(
+      column, [](char byte) { return (byte & 0x80) == 0; }));
+}
+
+// Reads the next number, which is the one before it plus what stands there, or
+// counts back from `place`.
+template <Code code>
+uint64_t ReadNumber(ksym::ByteCursor& cursor, uint64_t before, size_t place) {
+  if constexpr (code == Code::kStep) {
+    return before + static_cast<uint64_t>(cursor.ReadSleb128());
+  } else if constexpr (code == Code::kDistance) {
+    // A distance beyond the beginning wraps, and is refused as too large.
+    return place - cursor.ReadUleb128();
+  } else {
+    return cursor.ReadUleb128();
+  }
+}
+
+// Reads the new elements of one table after the other behind those that are
+// there; remembers the first failure.
 class ColumnReader {
  public:
-  explicit ColumnReader(const ColumnViews& columns) : columns_(columns) {}
+  ColumnReader(const ColumnViews& columns, Content content)
+      : columns_(columns), content_(content) {}
 
-  // The elements that come behind `there` others, together at most `most`.
+  // The table has at most `most` elements afterwards.
   template <typename Element, typename Fields>
-  std::vector<Element> Read(size_t there, size_t most, const Fields& fields) {
-    std::vector<Element> table;
-    // The first column tells how many there are: a number is a byte or more.
-    if (!status_) return table;
-    Room room = {.there = there, .most = most, .is_first = true};
+  void Read(std::vector<Element>& table, size_t most, const Fields& fields) {
+    if (!status_) return;
+    const size_t there = table.size();
+    const size_t more =
+        HasColumn(content_, next_) ? CountNumbers(columns_[next_]) : 0;
+    if (more > most - there) return SetTooLarge();
+    table.resize(there + more);
     next_ = ForEachField(fields, next_, [&](const auto& field, size_t column) {
-      if (!status_) return;
-      ReadField(field, columns_[column], room, table);
-      room.is_first = false;
+      if (!status_ || !HasColumn(content_, column)) return;
+      ReadField(field, columns_[column], there, table);
     });
-    return table;
   }
 
   std::vector<std::string_view> ReadStrings(size_t there, size_t text_bytes) {
@@ -208,41 +245,39 @@ class ColumnReader {
   const Status& status() const { return status_; }
 
  private:
-  // The table that a column adds to has so many others, and room for so many.
-  struct Room {
-    size_t there = 0;
-    size_t most = 0;
-    bool is_first = false;  // the column tells how many elements come
-  };
-
   template <typename Element, typename Value>
   void ReadField(const Field<Element, Value>& field, std::string_view bytes,
-                 const Room& room, std::vector<Element>& table) {
-    ksym::ByteCursor cursor(BytesOfView(bytes));
-    size_t at = 0;
-    uint64_t before = 0;
-    for (; !cursor.AtEnd(); ++at) {
-      if (room.is_first) {
-        if (room.there + table.size() >= room.most) return SetTooLarge();
-        table.emplace_back();
-      } else if (at == table.size()) {
-        return SetCorrupt("columns differ in length");
-      }
-      uint64_t value = 0;
-      if (field.code == Code::kStep) {
-        value = before += static_cast<uint64_t>(cursor.ReadSleb128());
-      } else {
-        value = cursor.ReadUleb128();
-        // A distance beyond the beginning wraps, and is refused as too large.
-        if (field.code == Code::kDistance) value = room.there + at - value;
-      }
-      if (!cursor.ok()) return SetCorrupt("a number ends early");
-      if (value > std::numeric_limits<Value>::max()) {
-        return SetCorrupt("a number is too large");
-      }
-      table[at].*field.member = static_cast<Value>(value);
+                 size_t there, std::vector<Element>& table) {
+    if (CountNumbers(bytes) != table.size() - there) {
+      return SetCorrupt("columns differ in length");
     }
-    if (at != table.size()) SetCorrupt("columns differ in length");
+    switch (field.code) {
+      case Code::kPlain:
+        return ReadNumbers<Code::kPlain>(field.member, bytes, there, table);
+      case Code::kStep:
+        return ReadNumbers<Code::kStep>(field.member, bytes, there, table);
+      case Code::kDistance:
+        return ReadNumbers<Code::kDistance>(field.member, bytes, there, table);
+    }
+  }
+
+  // As many as there are elements behind `there` others.
+  template <Code code, typename Element, typename Value>
+  void ReadNumbers(Value Element::* member, std::string_view bytes,
+                   size_t there, std::vector<Element>& table) {
+    ksym::ByteCursor cursor(BytesOfView(bytes));
+    uint64_t value = 0;
+    bool is_too_large = false;
+    for (size_t at = there; at < table.size(); ++at) {
+      value = ReadNumber<code>(cursor, value, at);
+      is_too_large |= value > std::numeric_limits<Value>::max();
+      table[at].*member = static_cast<Value>(value);
+    }
+    // Bytes behind the last number are of one that has no end.
+    if (!cursor.ok() || !cursor.AtEnd()) {
+      return SetCorrupt("a number ends early");
+    }
+    if (is_too_large) SetCorrupt("a number is too large");
   }
 
   void SetCorrupt(const char* what) {
@@ -253,23 +288,34 @@ class ColumnReader {
   }
 
   const ColumnViews& columns_;
+  const Content content_;
   size_t next_ = 0;
   Status status_;
 };
 
-// The new elements of each table.
+// The elements of each table that were read, behind the ones before.
 struct NewElements {
-  std::vector<std::string_view> strings;
-  std::vector<Function> functions;
-  std::vector<Node> nodes;
-  std::vector<Kind> kinds;
-  std::vector<Setting> settings;
-  std::vector<Part> parts;
-  std::vector<Counter> counters;
-  std::vector<Series> series;
-  std::vector<Row> rows;
-  std::vector<CgroupName> cgroup_names;
-  std::vector<Thinning> thinnings;
+  NewElements(Tables& tables, const Sizes& before)
+      : functions(std::span(tables.functions).subspan(before.functions)),
+        nodes(std::span(tables.nodes).subspan(before.nodes)),
+        kinds(std::span(tables.kinds).subspan(before.kinds)),
+        settings(std::span(tables.settings).subspan(before.settings)),
+        parts(std::span(tables.parts).subspan(before.parts)),
+        counters(std::span(tables.counters).subspan(before.counters)),
+        series(std::span(tables.series).subspan(before.series)),
+        rows(std::span(tables.rows).subspan(before.rows)),
+        cgroup_names(
+            std::span(tables.cgroup_names).subspan(before.cgroup_names)) {}
+
+  std::span<const Function> functions;
+  std::span<const Node> nodes;
+  std::span<const Kind> kinds;
+  std::span<Setting> settings;
+  std::span<Part> parts;
+  std::span<const Counter> counters;
+  std::span<const Series> series;
+  std::span<const Row> rows;
+  std::span<const CgroupName> cgroup_names;
 };
 
 // The new elements of a table of lists: so many behind `there` others.
@@ -280,7 +326,7 @@ struct Listed {
 
 // Sets first and checks that the lists of all `elements` are the listed ones.
 template <typename Element>
-bool PlaceLists(std::vector<Element>& elements, uint32_t Element::* first,
+bool PlaceLists(std::span<Element> elements, uint32_t Element::* first,
                 uint32_t Element::* count, Listed listed) {
   const size_t end = listed.there + listed.added;
   uint64_t next = listed.there;
@@ -293,9 +339,8 @@ bool PlaceLists(std::vector<Element>& elements, uint32_t Element::* first,
 }
 
 template <typename Element, typename... Members>
-bool AllBelow(const std::vector<Element>& elements, size_t end,
-              Members... members) {
-  return std::ranges::all_of(elements, [&](const Element& element) {
+bool AllBelow(std::span<Element> elements, size_t end, Members... members) {
+  return std::ranges::all_of(elements, [&](const auto& element) {
     return ((element.*members < end) && ...);
   });
 }
@@ -333,7 +378,7 @@ struct RowSums {
   uint64_t value = 0;
 
   // False: one of them does not stay below 2^64.
-  bool Add(const std::vector<Row>& rows) {
+  bool Add(std::span<const Row> rows) {
     return std::ranges::all_of(rows, [this](const Row& row) {
       return !__builtin_add_overflow(count, row.count, &count) &&
              !__builtin_add_overflow(value, row.value, &value);
@@ -341,25 +386,26 @@ struct RowSums {
   }
 };
 
-void CheckPlaces(const Tables& tables, NewElements& elements,
-                 ColumnReader& reader) {
-  CheckNames(elements, tables.strings.size() + elements.strings.size(), reader);
-  reader.Check(AllBelow(elements.nodes,
-                        tables.functions.size() + elements.functions.size(),
-                        &Node::function),
-               "a function is not there");
+// `strings` is how many there are with those that come. Sets where lists begin.
+void CheckPlaces(const Tables& tables, const Sizes& before, size_t strings,
+                 NewElements& elements, ColumnReader& reader) {
+  CheckNames(elements, strings, reader);
+  reader.Check(
+      AllBelow(elements.nodes, tables.functions.size(), &Node::function),
+      "a function is not there");
   // Distances that are 0, or wrap, give a parent that is not before its child.
-  size_t place = tables.nodes.size();
-  for (const Node& node : elements.nodes) {
-    reader.Check(node.parent < place++, "a caller is not before its callee");
-  }
+  size_t place = before.nodes;
+  const bool is_tree = std::ranges::all_of(
+      elements.nodes,
+      [&place](const Node& node) { return node.parent < place++; });
+  reader.Check(is_tree, "a caller is not before its callee");
   reader.Check(AllBelow(elements.kinds, 2, &Kind::has_values) &&
                    AllBelow(elements.series, 2, &Series::parked) &&
                    AllBelow(elements.functions, 4, &Function::flags),
                "a flag is neither set nor clear");
   reader.Check(
       PlaceLists(elements.settings, &Setting::first_kind, &Setting::kinds,
-                 {tables.kinds.size(), elements.kinds.size()}) &&
+                 {before.kinds, elements.kinds.size()}) &&
           std::ranges::all_of(elements.settings,
                               [](const Setting& setting) {
                                 return setting.kinds > 0 &&
@@ -367,58 +413,82 @@ void CheckPlaces(const Tables& tables, NewElements& elements,
                               }),
       "kinds belong to no setting");
   reader.Check(PlaceLists(elements.parts, &Part::first_counter, &Part::counters,
-                          {tables.counters.size(), elements.counters.size()}),
+                          {before.counters, elements.counters.size()}),
                "counters belong to no part");
-  reader.Check(AllBelow(elements.parts,
-                        tables.settings.size() + elements.settings.size(),
-                        &Part::setting),
+  reader.Check(AllBelow(elements.parts, tables.settings.size(), &Part::setting),
                "a setting is not there");
   constexpr size_t kStates = static_cast<size_t>(StackState::kBeyondCopy) + 1;
-  reader.Check(
-      AllBelow(elements.series, tables.kinds.size() + elements.kinds.size(),
-               &Series::kind) &&
-          AllBelow(elements.series, kStates, &Series::user_state,
-                   &Series::kernel_state),
-      "a series has no such kind or state");
-  reader.Check(
-      AllBelow(elements.rows, tables.series.size() + elements.series.size(),
-               &Row::series) &&
-          AllBelow(elements.rows, tables.nodes.size() + elements.nodes.size(),
-                   &Row::user, &Row::kernel) &&
-          AllBelow(elements.rows, tables.parts.size() + elements.parts.size(),
-                   &Row::part),
-      "a row's series, stack or part is not there");
+  reader.Check(AllBelow(elements.series, tables.kinds.size(), &Series::kind) &&
+                   AllBelow(elements.series, kStates, &Series::user_state,
+                            &Series::kernel_state),
+               "a series has no such kind or state");
+  reader.Check(AllBelow(elements.rows, tables.series.size(), &Row::series) &&
+                   AllBelow(elements.rows, tables.nodes.size(), &Row::user,
+                            &Row::kernel) &&
+                   AllBelow(elements.rows, tables.parts.size(), &Row::part),
+               "a row's series, stack or part is not there");
 }
 
-template <typename Element>
-void AppendTo(std::vector<Element>& table, const std::vector<Element>& more) {
-  table.insert(table.end(), more.begin(), more.end());
+void ReadTables(ColumnReader& reader, Tables& tables) {
+  reader.Read(tables.functions, kMaxFunctions, kFunctionFields);
+  reader.Read(tables.nodes, kMaxNodes, kNodeFields);
+  reader.Read(tables.kinds, kMaxSettings, kKindFields);
+  reader.Read(tables.settings, kMaxSettings, kSettingFields);
+  reader.Read(tables.parts, kMaxParts, kPartFields);
+  reader.Read(tables.counters, kMaxParts * kMaxCountersOfPart, kCounterFields);
+  reader.Read(tables.series, kMaxSeries, kSeriesFields);
+  reader.Read(tables.rows, kMaxRows, kRowFields);
+  reader.Read(tables.cgroup_names, kMaxCgroupNames, kCgroupNameFields);
+  reader.Read(tables.thinnings, kMaxThinnings, kThinningFields);
 }
 
-NewElements ReadElements(const Tables& tables, ColumnReader& reader) {
-  NewElements read;
-  read.strings = reader.ReadStrings(tables.strings.size(), tables.text_bytes);
-  read.functions = reader.Read<Function>(tables.functions.size(), kMaxFunctions,
-                                         kFunctionFields);
-  read.nodes = reader.Read<Node>(tables.nodes.size(), kMaxNodes, kNodeFields);
-  read.kinds =
-      reader.Read<Kind>(tables.kinds.size(), kMaxSettings, kKindFields);
-  read.settings = reader.Read<Setting>(tables.settings.size(), kMaxSettings,
-                                       kSettingFields);
-  read.parts = reader.Read<Part>(tables.parts.size(), kMaxParts, kPartFields);
-  read.counters = reader.Read<Counter>(
-      tables.counters.size(), kMaxParts * kMaxCountersOfPart, kCounterFields);
-  read.series =
-      reader.Read<Series>(tables.series.size(), kMaxSeries, kSeriesFields);
-  read.rows = reader.Read<Row>(tables.rows.size(), kMaxRows, kRowFields);
-  read.cgroup_names = reader.Read<CgroupName>(
-      tables.cgroup_names.size(), kMaxCgroupNames, kCgroupNameFields);
-  read.thinnings = reader.Read<Thinning>(tables.thinnings.size(), kMaxThinnings,
-                                         kThinningFields);
-  return read;
+// All but strings, which nothing names then.
+void TakeBack(Tables& tables, const Sizes& before) {
+  tables.functions.resize(before.functions);
+  tables.nodes.resize(before.nodes);
+  tables.kinds.resize(before.kinds);
+  tables.settings.resize(before.settings);
+  tables.parts.resize(before.parts);
+  tables.counters.resize(before.counters);
+  tables.series.resize(before.series);
+  tables.rows.resize(before.rows);
+  tables.cgroup_names.resize(before.cgroup_names);
+  tables.thinnings.resize(before.thinnings);
+}
+
+Status ReadAndCheck(const ColumnViews& columns, Content content,
+                    Tables& tables) {
+  const Sizes before = tables.sizes();
+  ColumnReader reader(columns, content);
+  const auto strings =
+      reader.ReadStrings(tables.strings.size(), tables.text_bytes);
+  ReadTables(reader, tables);
+  if (!reader.status()) return reader.status();
+  NewElements read(tables, before);
+  CheckPlaces(tables, before, before.strings + strings.size(), read, reader);
+  RowSums sums = {.count = tables.count_sum, .value = tables.value_sum};
+  reader.Check(sums.Add(read.rows), "counts are too large");
+  if (!reader.status()) return reader.status();
+  // Texts last of all that can fail.
+  for (const std::string_view text : strings) {
+    const size_t next = tables.strings.size();
+    if (tables.strings.Intern(text) != next) {
+      return Fail(ErrorCode::kCorrupt, "a text is there twice");
+    }
+    tables.text_bytes += text.size();
+  }
+  tables.count_sum = sums.count;
+  tables.value_sum = sums.value;
+  return {};
 }
 
 }  // namespace
+
+bool HasColumn(Content content, size_t column) {
+  if (content == Content::kAll) return true;
+  return (column < kFirstFunctionColumn || column >= kFirstKindColumn) &&
+         std::ranges::find(kStacksOfRows, column) == std::end(kStacksOfRows);
+}
 
 Columns EncodeColumns(Tables& tables, const Sizes& from) {
   std::sort(tables.rows.begin() + static_cast<ptrdiff_t>(from.rows),
@@ -463,34 +533,12 @@ Sizes MostElements(const std::array<size_t, kColumns>& column_bytes) {
           .thinnings = least(kThinningFields)};
 }
 
-Status AppendColumns(const ColumnViews& columns, Tables& tables) {
-  ColumnReader reader(columns);
-  NewElements read = ReadElements(tables, reader);
-  CheckPlaces(tables, read, reader);
-  RowSums sums = {.count = tables.count_sum, .value = tables.value_sum};
-  reader.Check(sums.Add(read.rows), "counts are too large");
-  if (!reader.status()) return reader.status();
-  // Texts last of all that can fail.
-  for (const std::string_view text : read.strings) {
-    const size_t next = tables.strings.size();
-    if (tables.strings.Intern(text) != next) {
-      return Fail(ErrorCode::kCorrupt, "a text is there twice");
-    }
-    tables.text_bytes += text.size();
-  }
-  AppendTo(tables.functions, read.functions);
-  AppendTo(tables.nodes, read.nodes);
-  AppendTo(tables.kinds, read.kinds);
-  AppendTo(tables.settings, read.settings);
-  AppendTo(tables.parts, read.parts);
-  AppendTo(tables.counters, read.counters);
-  AppendTo(tables.series, read.series);
-  AppendTo(tables.rows, read.rows);
-  AppendTo(tables.cgroup_names, read.cgroup_names);
-  AppendTo(tables.thinnings, read.thinnings);
-  tables.count_sum = sums.count;
-  tables.value_sum = sums.value;
-  return {};
+Status AppendColumns(const ColumnViews& columns, Tables& tables,
+                     Content content) {
+  const Sizes before = tables.sizes();
+  auto done = ReadAndCheck(columns, content, tables);
+  if (!done) TakeBack(tables, before);
+  return done;
 }
 
 }  // namespace profd::history

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,12 @@ inline constexpr std::array<size_t, 3> kColumnsOfVersions = {51, 55, kColumns};
 using Columns = std::array<std::string, kColumns>;
 using ColumnViews = std::array<std::string_view, kColumns>;
 
+// What is read of a file. Without stacks there are no functions and no nodes,
+// and all rows name node 0.
+enum class Content : uint8_t { kAll, kNoStacks };
+// Whether a column is none of those that are left out.
+bool HasColumn(Content content, size_t column);
+
 // What `tables` has beyond `from`, as columns. The rows beyond are sorted
 // first.
 Columns EncodeColumns(Tables& tables, const Sizes& from);
@@ -37,6 +44,8 @@ inline constexpr size_t kTextColumn = 1;
 // twice; kLimit beyond what daemon/history/limits.h allows. After a failure
 // nothing more may be appended, and the parts and rows are those from before.
 // O(bytes).
-ksym::Status AppendColumns(const ColumnViews& columns, Tables& tables);
+// Columns that the content does not have are not looked at.
+ksym::Status AppendColumns(const ColumnViews& columns, Tables& tables,
+                           Content content = Content::kAll);
 
 }  // namespace profd::history

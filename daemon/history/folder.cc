@@ -45,19 +45,19 @@ bool MayHave(const FileName& name, const Selection& selection) {
 // One pass over a folder's files.
 class FolderPass {
  public:
-  FolderPass(const std::string& folder, TakeFile take)
-      : folder_(folder), take_(std::move(take)) {}
+  FolderPass(const std::string& folder, const FilesWanted& wanted,
+             TakeFile take)
+      : folder_(folder), wanted_(wanted), take_(std::move(take)) {}
 
   // False: a file is not there any more.
-  Result<bool> Read(const Selection& selection,
-                    const std::function<bool()>& is_over) {
+  Result<bool> Read(const std::function<bool()>& is_over) {
     const auto files = ListFiles(folder_);
     if (!files) return Fail(files.error());
     if (files->empty()) {
       return Fail(ErrorCode::kNotFound, folder_ + ": no history is in it");
     }
     for (const FileName& name : *files) {
-      if (!MayHave(name, selection)) continue;
+      if (!MayHave(name, wanted_.selection)) continue;
       if (is_over()) {
         return Fail(ErrorCode::kLimit,
                     "it took too long: ask for a shorter time");
@@ -84,18 +84,24 @@ class FolderPass {
  private:
   Status Add(const FileName& name, std::string_view bytes) {
     ++read_.files;
-    const auto file = DecodeFile(name, bytes);
+    auto file = DecodeFile(name, bytes, wanted_.content, std::move(room_));
     if (!file) {
       NoteBad(name, file.error());
       return {};
     }
-    read_.torn_bytes += file->torn_bytes;
-    auto added = take_(*file);
+    auto taken = Take(*file);
+    room_ = std::move(file->tables);
+    return taken;
+  }
+
+  Status Take(const FileContent& file) {
+    read_.torn_bytes += file.torn_bytes;
+    auto added = take_(file);
     if (!added && added.error().code() != ErrorCode::kLimit) {
-      NoteBad(name, added.error());
+      NoteBad(file.name, added.error());
       return {};
     }
-    for (const Thinning& thinning : file->tables.thinnings) {
+    for (const Thinning& thinning : file.tables.thinnings) {
       ++read_.thinned_files;
       read_.folded_stacks += thinning.stacks;
     }
@@ -111,7 +117,9 @@ class FolderPass {
   }
 
   const std::string& folder_;
+  const FilesWanted wanted_;
   const TakeFile take_;
+  Tables room_;
   FilesRead read_;
 };
 
@@ -211,10 +219,11 @@ Result<std::string> ReadBeginning(const std::string& folder,
   return bytes;
 }
 
-Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes) {
+Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes,
+                               Content content, Tables room) {
   FileContent file = {.name = name, .bytes = bytes.size(), .tables = {}};
   if (name.is_segment) {
-    auto segment = DecodeSegment(bytes);
+    auto segment = DecodeSegment(bytes, content, std::move(room));
     if (!segment) return Fail(std::move(segment.error()));
     if (segment->sequences != name.sequences) {
       return Fail(ErrorCode::kCorrupt, "its name is that of another file");
@@ -238,12 +247,12 @@ std::string TextOfThinning(const FilesRead& read) {
 }
 
 Result<FilesRead> ReadFiles(const std::string& folder,
-                            const Selection& selection,
+                            const FilesWanted& wanted,
                             const std::function<TakeFile()>& begin,
                             const std::function<bool()>& is_over) {
   for (int i = 0; i < kMaxPasses; ++i) {
-    FolderPass pass(folder, begin());
-    const auto done = pass.Read(selection, is_over);
+    FolderPass pass(folder, wanted, begin());
+    const auto done = pass.Read(is_over);
     if (!done) return Fail(done.error());
     if (*done) return std::move(pass).Finish();
   }

@@ -62,13 +62,22 @@ struct FileContent {
   size_t torn_bytes = 0;  // of a journal, behind its last good record
 };
 
-// kCorrupt also where a name has other sequence numbers than the header.
+// kCorrupt also where a name has other sequence numbers than the header. All of
+// a journal, whatever the content; `room` as DecodeSegment() says.
 ksym::Result<FileContent> DecodeFile(const FileName& name,
-                                     std::string_view bytes);
+                                     std::string_view bytes,
+                                     Content content = Content::kAll,
+                                     Tables room = {});
 
 // Takes a file, the oldest first. kLimit ends the reading; after another
 // failure the file counts as one that was not used.
 using TakeFile = std::function<ksym::Status(const FileContent& file)>;
+
+// The times of a selection choose among the files.
+struct FilesWanted {
+  const Selection& selection;
+  Content content = Content::kAll;  // of segments, or more
+};
 
 // Reads the files of a history that may have parts of a time, also while it is
 // written or on another machine: each whole, one at a time. `begin` gives what
@@ -78,7 +87,7 @@ using TakeFile = std::function<ksym::Status(const FileContent& file)>;
 // each file; where that says so, and where `take` does, the error is kLimit.
 // Fails where the folder cannot be read or holds no history.
 ksym::Result<FilesRead> ReadFiles(const std::string& folder,
-                                  const Selection& selection,
+                                  const FilesWanted& wanted,
                                   const std::function<TakeFile()>& begin,
                                   const std::function<bool()>& is_over);
 

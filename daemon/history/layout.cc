@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "daemon/base/now_ns.h"
-#include "daemon/history/columns.h"
 #include "daemon/history/limits.h"
 #include "ksym/base/byte_reader.h"
 #include "ksym/base/byte_writer.h"
@@ -313,10 +312,13 @@ Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
   return std::string(TextOfBytes(writer.bytes()));
 }
 
-Result<SegmentContent> DecodeSegment(std::string_view bytes) {
+Result<SegmentContent> DecodeSegment(std::string_view bytes, Content content,
+                                     Tables room) {
   const auto header = ReadSegmentHeader(bytes);
   if (!header) return Fail(header.error());
-  SegmentContent content = {.tables = {}, .sequences = header->sequences};
+  room.Clear();
+  SegmentContent segment = {.tables = std::move(room),
+                            .sequences = header->sequences};
   ksym::ByteReader reader(BytesOf(bytes.substr(header->bytes())));
   Columns unpacked;
   ColumnViews views;
@@ -326,6 +328,7 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes) {
     if (!reader.ok() || Checksum(packed) != entry.checksum) {
       return Fail(ErrorCode::kCorrupt, "a column is damaged");
     }
+    if (!HasColumn(content, i)) continue;
     auto column = Unpack(packed, entry.size);
     if (!column) return Fail(column.error());
     unpacked[i] = std::move(*column);
@@ -334,10 +337,10 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes) {
   if (!reader.AtEnd()) {
     return Fail(ErrorCode::kCorrupt, "there are bytes behind its end");
   }
-  if (auto done = AppendColumns(views, content.tables); !done) {
+  if (auto done = AppendColumns(views, segment.tables, content); !done) {
     return Fail(std::move(done.error()));
   }
-  return content;
+  return segment;
 }
 
 Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning) {

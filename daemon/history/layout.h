@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/history/columns.h"
 #include "daemon/history/tables.h"
 #include "ksym/base/result.h"
 
@@ -56,8 +57,11 @@ struct SegmentContent {
   Tables tables;
   Sequences sequences;
 };
-// Whole or not at all.
-ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes);
+// All of the content or nothing. `room` has the tables of a file that is not
+// needed any more: their memory is used again.
+ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes,
+                                           Content content = Content::kAll,
+                                           Tables room = {});
 
 // What the beginning of a segment says of it. Each is larger, also one of an
 // older version, whose header is smaller.

@@ -26,13 +26,13 @@ struct Added {
 
 // `make` gives the adder, anew at each beginning.
 template <typename Make>
-auto AddFiles(const std::string& folder, const Selection& selection,
+auto AddFiles(const std::string& folder, const FilesWanted& wanted,
               const QueryBounds& bounds, const Make& make)
     -> Result<Added<std::invoke_result_t<Make>>> {
   using Adder = std::invoke_result_t<Make>;
   std::unique_ptr<Adder> adder;
   auto read = ReadFiles(
-      folder, selection,
+      folder, wanted,
       [&] {
         adder = std::make_unique<Adder>(make());
         return [&](const FileContent& file) { return adder->Add(file.tables); };
@@ -93,7 +93,7 @@ ksym::Status KnowsKindOf(const Selection& selection,
 Result<HistoryAnswer> ReadRange(const std::string& folder,
                                 const Selection& selection,
                                 const QueryBounds& bounds) {
-  auto added = AddFiles(folder, selection, bounds, [&] {
+  auto added = AddFiles(folder, {selection}, bounds, [&] {
     return RangeProfile(selection, bounds.max_bytes);
   });
   if (!added) return Fail(std::move(added.error()));
@@ -108,7 +108,7 @@ Result<HistoryAnswer> ReadRange(const std::string& folder,
 Result<HistoryAnswer> ReadFlame(const std::string& folder,
                                 const Selection& selection, size_t nodes,
                                 const QueryBounds& bounds) {
-  auto added = AddFiles(folder, selection, bounds, [&] {
+  auto added = AddFiles(folder, {selection}, bounds, [&] {
     return FlameAdder(selection,
                       {.nodes = nodes, .max_bytes = bounds.max_bytes});
   });
@@ -124,7 +124,7 @@ Result<HistoryAnswer> ReadFlame(const std::string& folder,
 Result<FunctionAnswer> ReadFunctions(const std::string& folder,
                                      const Selection& selection,
                                      const QueryBounds& bounds) {
-  auto added = AddFiles(folder, selection, bounds, [&] {
+  auto added = AddFiles(folder, {selection}, bounds, [&] {
     return FunctionAdder(selection, bounds.max_bytes);
   });
   if (!added) return Fail(std::move(added.error()));
@@ -141,8 +141,11 @@ Result<TimelineAnswer> ReadTimeline(const std::string& folder,
                                     const QueryBounds& bounds) {
   const auto first = TimelineAdder::Begin(request);
   if (!first) return Fail(first.error());
-  auto added =
-      AddFiles(folder, request.selection, bounds, [&] { return *first; });
+  // A row of a time line is whose samples they are, whatever their stacks.
+  const Content content =
+      request.selection.function.empty() ? Content::kNoStacks : Content::kAll;
+  auto added = AddFiles(folder, {request.selection, content}, bounds,
+                        [&] { return *first; });
   if (!added) return Fail(std::move(added.error()));
   TimelineAnswer answer = {.line = std::move(*added->adder).Finish(),
                            .read = std::move(added->read)};
@@ -158,7 +161,7 @@ Result<ListingAnswer> ReadListing(const std::string& folder,
                                   const QueryBounds& bounds) {
   ListingAnswer answer;
   auto read = ReadFiles(
-      folder, selection,
+      folder, {selection, Content::kNoStacks},
       [&] {
         answer.files.clear();
         return [&](const FileContent& file) -> ksym::Status {

@@ -19,6 +19,23 @@ Sizes Tables::sizes() const {
           .thinnings = thinnings.size()};
 }
 
+void Tables::Clear() {
+  strings = {};
+  functions.clear();
+  nodes.assign(1, Node{});
+  kinds.clear();
+  settings.clear();
+  parts.clear();
+  counters.clear();
+  series.clear();
+  rows.clear();
+  cgroup_names.clear();
+  thinnings.clear();
+  text_bytes = 0;
+  count_sum = 0;
+  value_sum = 0;
+}
+
 size_t Tables::memory_bytes() const {
   return strings.memory_bytes() + functions.capacity() * sizeof(Function) +
          nodes.capacity() * sizeof(Node) + kinds.capacity() * sizeof(Kind) +

@@ -62,17 +62,12 @@ class ByteCursor {
   }
 
   int64_t ReadSleb128() {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
+    // Bit 6 of the last byte is the sign.
+    if (at_ != end_ && static_cast<uint8_t>(*at_) < 0x80) {
       const auto byte = static_cast<uint8_t>(*at_++);
-      value |= static_cast<uint64_t>(byte & 0x7fu) << shift;
-      if ((byte & 0x80u) != 0) continue;
-      if ((byte & 0x40u) != 0 && shift + 7 < 64) {
-        value |= ~uint64_t{0} << (shift + 7);
-      }
-      return static_cast<int64_t>(value);
+      return static_cast<int8_t>(static_cast<uint8_t>(byte << 1)) >> 1;
     }
-    return Fail<uint8_t>();
+    return ReadLongSleb128();
   }
 
   void SkipLeb128() {
@@ -134,7 +129,22 @@ class ByteCursor {
     return 0;
   }
 
-  uint64_t ReadLongUleb128() {
+  // Most numbers are of one byte, whose path is to stay small.
+  [[gnu::noinline]] int64_t ReadLongSleb128() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
+      const auto byte = static_cast<uint8_t>(*at_++);
+      value |= static_cast<uint64_t>(byte & 0x7fu) << shift;
+      if ((byte & 0x80u) != 0) continue;
+      if ((byte & 0x40u) != 0 && shift + 7 < 64) {
+        value |= ~uint64_t{0} << (shift + 7);
+      }
+      return static_cast<int64_t>(value);
+    }
+    return Fail<uint8_t>();
+  }
+
+  [[gnu::noinline]] uint64_t ReadLongUleb128() {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<uint8_t>(*at_++);

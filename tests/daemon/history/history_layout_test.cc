@@ -153,6 +153,35 @@ TEST(HistorySegment, HasWhatWasAdded) {
   EXPECT_EQ(read->tables.rows.size(), journal.adder.tables().rows.size());
 }
 
+TEST(HistorySegment, IsReadWithoutStacks) {
+  Journal journal;
+  const std::string bytes =
+      EncodeSegment(journal.adder.tables(), {9, 12}).value();
+  const Tables whole = DecodeSegment(bytes).value().tables;
+  const auto read = DecodeSegment(bytes, Content::kNoStacks);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_TRUE(read->tables.functions.empty());
+  EXPECT_EQ(read->tables.nodes.size(), 1u);
+  EXPECT_EQ(read->tables.series, whole.series);
+  std::vector<Row> rows = whole.rows;
+  for (Row& row : rows) row.user = row.kernel = 0;
+  EXPECT_EQ(read->tables.rows, rows);
+  EXPECT_EQ(read->tables.parts.size(), whole.parts.size());
+  EXPECT_EQ(read->tables.text_bytes, whole.text_bytes);
+}
+
+TEST(HistorySegment, IsReadIntoTheRoomOfAnother) {
+  Tables first = TablesOf({PartNumber(0), PartNumber(1), PartNumber(2)});
+  Tables second = TablesOf({PartNumber(3)});
+  const std::string bytes = EncodeSegment(second, {9, 12}).value();
+  const auto read = DecodeSegment(bytes, Content::kAll, std::move(first));
+  ASSERT_TRUE(read);
+  const auto alone = DecodeSegment(bytes);
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(read->tables.sizes(), alone->tables.sizes());
+  EXPECT_TRUE(IsBeginning(read->tables, alone->tables));
+}
+
 TEST(HistorySegment, CutOrFlippedAnywhereIsRefused) {
   Journal journal;
   const std::string bytes =
