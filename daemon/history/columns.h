@@ -17,8 +17,9 @@ namespace profd::history {
 // Columns of a file or of a record: the texts with their sizes, and one for
 // each member that a table's elements have.
 inline constexpr size_t kColumns = 56;
-// Files of the versions 1 to 3 of the format have the first so many.
-inline constexpr std::array<size_t, 3> kColumnsOfVersions = {51, 55, kColumns};
+// Files of the versions 1 to 4 of the format have the first so many.
+inline constexpr std::array<size_t, 4> kColumnsOfVersions = {51, 55, kColumns,
+                                                             kColumns};
 using Columns = std::array<std::string, kColumns>;
 using ColumnViews = std::array<std::string_view, kColumns>;
 

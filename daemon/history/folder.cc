@@ -42,6 +42,13 @@ bool MayHave(const FileName& name, const Selection& selection) {
           name.begin_s <= selection.until_unix_ns / kNsPerSecond);
 }
 
+// Whether it has no part that is not of the time, as its name tells.
+bool IsWithin(const FileName& name, const Selection& selection) {
+  return name.is_segment &&
+         name.begin_s >= selection.from_unix_ns / kNsPerSecond + 1 &&
+         name.end_s <= selection.until_unix_ns / kNsPerSecond;
+}
+
 // One pass over a folder's files.
 class FolderPass {
  public:
@@ -61,6 +68,15 @@ class FolderPass {
       if (is_over()) {
         return Fail(ErrorCode::kLimit,
                     "it took too long: ask for a shorter time");
+      }
+      if (wanted_.takes_summaries && IsWithin(name, wanted_.selection)) {
+        if (const auto summary = ReadSummary(folder_, name)) {
+          ++read_.files;
+          if (auto added = Take(*summary); !added) {
+            return Fail(std::move(added.error()));
+          }
+          continue;
+        }
       }
       const auto bytes = ReadHistoryFile(folder_, name);
       if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return false;
@@ -217,6 +233,28 @@ Result<std::string> ReadBeginning(const std::string& folder,
                                   std::as_writable_bytes(std::span(bytes)));
   if (!read) return Fail(std::move(read.error()).WithContext(path));
   return bytes;
+}
+
+std::optional<FileContent> ReadSummary(const std::string& folder,
+                                       const FileName& name) {
+  const auto fd = OpenHistoryFile(folder + "/" + TextOf(name));
+  if (!fd) return std::nullopt;
+  const auto read = [&](size_t offset, size_t size) {
+    std::string bytes(size, '\0');
+    const auto done = ksym::ReadExactlyAt(
+        fd->get(), offset, std::as_writable_bytes(std::span(bytes)));
+    return done ? bytes : std::string();
+  };
+  const auto outline = ReadSegmentOutline(read(0, kSegmentHeaderBytes));
+  if (!outline || outline->sequences != name.sequences) return std::nullopt;
+  const std::optional<SegmentOutline::Summary>& summary = outline->summary;
+  if (!summary) return std::nullopt;
+  auto tables =
+      DecodeSummary(*summary, read(summary->offset, summary->packed_size));
+  if (!tables) return std::nullopt;
+  return FileContent{.name = name,
+                     .bytes = summary->packed_size,
+                     .tables = std::move(*tables)};
 }
 
 Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes,

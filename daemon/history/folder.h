@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,11 @@ ksym::Result<FileContent> DecodeFile(const FileName& name,
                                      Content content = Content::kAll,
                                      Tables room = {});
 
+// The summary of a segment alone; nothing: it has none. Where it cannot be read
+// the whole file tells why.
+std::optional<FileContent> ReadSummary(const std::string& folder,
+                                       const FileName& name);
+
 // Takes a file, the oldest first. kLimit ends the reading; after another
 // failure the file counts as one that was not used.
 using TakeFile = std::function<ksym::Status(const FileContent& file)>;
@@ -77,6 +83,8 @@ using TakeFile = std::function<ksym::Status(const FileContent& file)>;
 struct FilesWanted {
   const Selection& selection;
   Content content = Content::kAll;  // of segments, or more
+  // Of those that are in the times as a whole: the summary if there is one.
+  bool takes_summaries = false;
 };
 
 // Reads the files of a history that may have parts of a time, also while it is

@@ -17,6 +17,7 @@
 #include "daemon/base/now_ns.h"
 #include "daemon/history/folder.h"
 #include "daemon/history/limits.h"
+#include "daemon/history/summary.h"
 #include "daemon/history/table_order.h"
 #include "ksym/base/file.h"
 
@@ -274,7 +275,7 @@ void HistoryWriter::Seal() {
 Status HistoryWriter::WriteSegment(Tables& tables, uint64_t sequence) {
   const Sequences sequences = {.first = sequence, .last = sequence};
   OrderTables(tables);
-  const auto bytes = EncodeSegment(tables, sequences);
+  const auto bytes = EncodeSummarized(tables, sequences);
   if (!bytes) return Fail(bytes.error());
   const FileName name = SegmentNameOf(tables, sequences);
   Status done;

@@ -37,8 +37,10 @@ constexpr int kHourLevel = 17;
 // The checksum is of what is before it, and of the list of columns behind it.
 constexpr size_t kSegmentChecksumAt = 32;
 constexpr size_t kColumnEntryBytes = 12;
+// A segment has its summary behind the columns.
+constexpr uint32_t kFirstVersionWithSummary = 4;
 static_assert(kSegmentHeaderBytes ==
-              kSegmentChecksumAt + 4 + kColumns * kColumnEntryBytes);
+              kSegmentChecksumAt + 4 + (kColumns + 1) * kColumnEntryBytes);
 
 std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -128,6 +130,7 @@ bool TakeRecord(ksym::ByteReader& reader, size_t columns, Tables& tables) {
 
 // What both kinds of files begin with.
 struct FileStart {
+  uint32_t version = 0;
   size_t columns = 0;  // that files of its version have
   uint64_t sequence = 0;
 };
@@ -143,7 +146,8 @@ Result<FileStart> ReadStart(ksym::ByteReader& reader, std::string_view magic) {
                 fmt::format("is of version {} of the format; known are 1 to {}",
                             version, kFormatVersion));
   }
-  return FileStart{.columns = kColumnsOfVersions[version - 1],
+  return FileStart{.version = version,
+                   .columns = kColumnsOfVersions[version - 1],
                    .sequence = reader.Read<uint64_t>()};
 }
 
@@ -152,15 +156,17 @@ struct ColumnEntry {
   uint32_t size = 0;
   uint32_t checksum = 0;
 };
-using ColumnEntries = std::array<ColumnEntry, kColumns>;
+using ColumnEntries = std::array<ColumnEntry, kColumns + 1>;
 
 struct SegmentHeader {
   Sequences sequences;
-  size_t columns = 0;
-  ColumnEntries entries = {};  // of columns that it lacks: nothing
+  size_t columns = 0;  // of tables
+  bool has_summary = false;
+  ColumnEntries entries = {};  // the summary's is behind those of the columns
 
+  size_t all_columns() const { return columns + (has_summary ? 1 : 0); }
   size_t bytes() const {
-    return kSegmentChecksumAt + 4 + columns * kColumnEntryBytes;
+    return kSegmentChecksumAt + 4 + all_columns() * kColumnEntryBytes;
   }
 };
 
@@ -191,12 +197,13 @@ Result<SegmentHeader> ReadSegmentHeader(std::string_view bytes) {
   if (!start) return Fail(start.error());
   SegmentHeader header = {
       .sequences = {.first = start->sequence, .last = reader.Read<uint64_t>()},
-      .columns = start->columns};
+      .columns = start->columns,
+      .has_summary = start->version >= kFirstVersionWithSummary};
   const auto columns = reader.Read<uint32_t>();
   const auto checksum = reader.Read<uint32_t>();
   const std::string_view list =
-      reader.ReadString(header.columns * kColumnEntryBytes);
-  if (!reader.ok() || columns != header.columns ||
+      reader.ReadString(header.all_columns() * kColumnEntryBytes);
+  if (!reader.ok() || columns != header.all_columns() ||
       Checksum(list, Checksum(bytes.substr(0, kSegmentChecksumAt))) !=
           checksum) {
     return Fail(ErrorCode::kCorrupt, "its header is damaged");
@@ -204,7 +211,7 @@ Result<SegmentHeader> ReadSegmentHeader(std::string_view bytes) {
   if (header.sequences.last < header.sequences.first) {
     return Fail(ErrorCode::kCorrupt, "its sequence numbers are none");
   }
-  const auto entries = ReadEntries(list, header.columns);
+  const auto entries = ReadEntries(list, header.all_columns());
   if (!entries) return Fail(entries.error());
   header.entries = *entries;
   return header;
@@ -280,8 +287,13 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
   return content;
 }
 
-Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
+Result<std::string> EncodeSegment(Tables& tables, Sequences sequences,
+                                  Tables* summary) {
   const Columns columns = EncodeColumns(tables, {});
+  std::string summary_bytes;
+  if (summary != nullptr) summary_bytes = Join(EncodeColumns(*summary, {}));
+  // What is too large to be read would be read for nothing.
+  if (summary_bytes.size() > kMaxColumnBytes) summary_bytes.clear();
   // Several numbers are those of an hour. Neither that nor what was thinned out
   // is packed again, and both are kept for long.
   const bool is_last_form =
@@ -289,22 +301,27 @@ Result<std::string> EncodeSegment(Tables& tables, Sequences sequences) {
   const int level = is_last_form ? kHourLevel : kSegmentLevel;
   ksym::ByteWriter entries;
   std::string data;
-  for (const std::string& column : columns) {
-    if (column.size() > kMaxColumnBytes) return Fail(TooLarge().error());
+  const auto add = [&](std::string_view column) -> Status {
+    if (column.size() > kMaxColumnBytes) return TooLarge();
     const auto packed = Pack(column, level);
     if (!packed) return Fail(packed.error());
     entries.Write(static_cast<uint32_t>(packed->size()));
     entries.Write(static_cast<uint32_t>(column.size()));
     entries.Write(Checksum(*packed));
     data += *packed;
+    return {};
+  };
+  for (const std::string& column : columns) {
+    if (auto added = add(column); !added) return Fail(added.error());
   }
+  if (auto added = add(summary_bytes); !added) return Fail(added.error());
   if (data.size() > kMaxStoredBytes) return Fail(TooLarge().error());
   ksym::ByteWriter writer;
   writer.WriteText(kSegmentMagic);
   writer.Write(kFormatVersion);
   writer.Write(sequences.first);
   writer.Write(sequences.last);
-  writer.Write(static_cast<uint32_t>(kColumns));
+  writer.Write(static_cast<uint32_t>(kColumns + 1));
   writer.Write(Checksum(TextOfBytes(entries.bytes()),
                         Checksum(TextOfBytes(writer.bytes()))));
   writer.WriteBytes(entries.bytes());
@@ -322,13 +339,13 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes, Content content,
   ksym::ByteReader reader(BytesOf(bytes.substr(header->bytes())));
   Columns unpacked;
   ColumnViews views;
-  for (size_t i = 0; i < header->columns; ++i) {
+  for (size_t i = 0; i < header->all_columns(); ++i) {
     const ColumnEntry& entry = header->entries[i];
     const std::string_view packed = reader.ReadString(entry.packed_size);
     if (!reader.ok() || Checksum(packed) != entry.checksum) {
       return Fail(ErrorCode::kCorrupt, "a column is damaged");
     }
-    if (!HasColumn(content, i)) continue;
+    if (i == header->columns || !HasColumn(content, i)) continue;
     auto column = Unpack(packed, entry.size);
     if (!column) return Fail(column.error());
     unpacked[i] = std::move(*column);
@@ -346,11 +363,39 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes, Content content,
 Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning) {
   const auto header = ReadSegmentHeader(beginning);
   if (!header) return Fail(header.error());
-  std::array<size_t, kColumns> sizes;
-  std::ranges::transform(header->entries, sizes.begin(), &ColumnEntry::size);
-  return SegmentOutline{.sequences = header->sequences,
-                        .most = MostElements(sizes),
-                        .text_bytes = sizes[kTextColumn]};
+  std::array<size_t, kColumns> sizes = {};
+  const auto columns = std::span(header->entries).first(header->columns);
+  std::ranges::transform(columns, sizes.begin(), &ColumnEntry::size);
+  SegmentOutline outline = {.sequences = header->sequences,
+                            .most = MostElements(sizes),
+                            .text_bytes = sizes[kTextColumn]};
+  const ColumnEntry& summary = header->entries[header->columns];
+  if (!header->has_summary || summary.size == 0) return outline;
+  outline.summary = {.offset = header->bytes(),
+                     .packed_size = summary.packed_size,
+                     .size = summary.size,
+                     .checksum = summary.checksum};
+  for (const ColumnEntry& column : columns) {
+    outline.summary->offset += column.packed_size;
+  }
+  return outline;
+}
+
+Result<Tables> DecodeSummary(const SegmentOutline::Summary& summary,
+                             std::string_view packed) {
+  if (packed.size() != summary.packed_size ||
+      Checksum(packed) != summary.checksum) {
+    return Fail(ErrorCode::kCorrupt, "its summary is damaged");
+  }
+  const auto payload = Unpack(packed, summary.size);
+  if (!payload) return Fail(payload.error());
+  const auto views = Split(*payload, kColumns);
+  if (!views) return Fail(views.error());
+  Tables tables;
+  if (auto done = AppendColumns(*views, tables); !done) {
+    return Fail(std::move(done.error()));
+  }
+  return tables;
 }
 
 std::string TextOf(const FileName& name) {

@@ -15,9 +15,9 @@ namespace profd::history {
 
 // The two kinds of files, as bytes; docs/formats.md gives the layout. All
 // decoders take bytes of anyone and hold to daemon/history/limits.h.
-// Files are written in this version. Versions 1 and 2 are read as well: the
-// former has no names of cgroups, and neither has thinnings.
-inline constexpr uint32_t kFormatVersion = 3;
+// Files are written in this version. Those before are read as well: version 1
+// has no names of cgroups, 2 no thinnings, 3 no summaries.
+inline constexpr uint32_t kFormatVersion = 4;
 inline constexpr size_t kJournalHeaderBytes = 24;
 inline constexpr size_t kRecordHeaderBytes = 12;
 
@@ -50,9 +50,11 @@ struct Sequences {
   friend bool operator==(const Sequences&, const Sequences&) = default;
 };
 
-// All of `tables` as one file; sorts its rows. kLimit: it would be larger than
-// a reader takes.
-ksym::Result<std::string> EncodeSegment(Tables& tables, Sequences sequences);
+// All of `tables` as one file; sorts its rows, and those of the summary
+// (daemon/history/summary.h), which it may be without. kLimit: it would be
+// larger than a reader takes.
+ksym::Result<std::string> EncodeSegment(Tables& tables, Sequences sequences,
+                                        Tables* summary = nullptr);
 struct SegmentContent {
   Tables tables;
   Sequences sequences;
@@ -65,13 +67,25 @@ ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes,
 
 // What the beginning of a segment says of it. Each is larger, also one of an
 // older version, whose header is smaller.
-inline constexpr size_t kSegmentHeaderBytes = 708;
+inline constexpr size_t kSegmentHeaderBytes = 720;
 struct SegmentOutline {
+  // Where the summary is in the file, packed, and what it is then.
+  struct Summary {
+    size_t offset = 0;
+    uint32_t packed_size = 0;
+    uint32_t size = 0;
+    uint32_t checksum = 0;
+  };
+
   Sequences sequences;
   Sizes most;  // so many of each there are at the most
   size_t text_bytes = 0;
+  std::optional<Summary> summary = std::nullopt;
 };
 ksym::Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning);
+// `packed` are the bytes from its offset on.
+ksym::Result<Tables> DecodeSummary(const SegmentOutline::Summary& summary,
+                                   std::string_view packed);
 
 // Which file of a folder it is. Sequence numbers order files as they were
 // written, whatever the clock did.

@@ -8,6 +8,7 @@
 
 #include "daemon/history/flame_adder.h"
 #include "daemon/history/range_profile.h"
+#include "daemon/history/summary.h"
 #include "daemon/history/table_check.h"
 #include "daemon/profile/kind_select.h"
 
@@ -55,7 +56,23 @@ HistoryAnswer AnswerOf(Profile profile, const RangeCoverage& coverage,
           .read = std::move(read)};
 }
 
-FileSummary SummaryOf(const FileContent& file) {
+// Steps that a summary's parts are short beside.
+constexpr uint64_t kLeastStepOfSummary = 3 * kSummaryPartNs;
+
+// A row of a time line is whose samples they are, whatever their stacks.
+FilesWanted FilesOf(const TimelineRequest& request) {
+  const Selection& selection = request.selection;
+  if (!selection.function.empty()) return {selection};
+  const bool is_of_cgroups = selection.command.empty() && !selection.pid &&
+                             request.by != TimelineBy::kCommand &&
+                             request.by != TimelineBy::kProcess;
+  return {.selection = selection,
+          .content = Content::kNoStacks,
+          .takes_summaries =
+              is_of_cgroups && request.step_ns >= kLeastStepOfSummary};
+}
+
+FileSummary DescribeFile(const FileContent& file) {
   FileSummary summary = {.name = file.name,
                          .bytes = file.bytes,
                          .torn_bytes = file.torn_bytes,
@@ -141,11 +158,8 @@ Result<TimelineAnswer> ReadTimeline(const std::string& folder,
                                     const QueryBounds& bounds) {
   const auto first = TimelineAdder::Begin(request);
   if (!first) return Fail(first.error());
-  // A row of a time line is whose samples they are, whatever their stacks.
-  const Content content =
-      request.selection.function.empty() ? Content::kNoStacks : Content::kAll;
-  auto added = AddFiles(folder, {request.selection, content}, bounds,
-                        [&] { return *first; });
+  auto added =
+      AddFiles(folder, FilesOf(request), bounds, [&] { return *first; });
   if (!added) return Fail(std::move(added.error()));
   TimelineAnswer answer = {.line = std::move(*added->adder).Finish(),
                            .read = std::move(added->read)};
@@ -166,7 +180,7 @@ Result<ListingAnswer> ReadListing(const std::string& folder,
         answer.files.clear();
         return [&](const FileContent& file) -> ksym::Status {
           if (auto right = CheckTables(file.tables); !right) return right;
-          answer.files.push_back(SummaryOf(file));
+          answer.files.push_back(DescribeFile(file));
           return {};
         };
       },

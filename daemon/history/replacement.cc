@@ -2,6 +2,7 @@
 #include "daemon/history/replacement.h"
 
 #include "daemon/history/folder.h"
+#include "daemon/history/summary.h"
 #include "daemon/history/table_check.h"
 
 namespace profd::history {
@@ -44,7 +45,7 @@ TableSums::TableSums(const Tables& tables)
 }
 
 Result<std::string> EncodeReplacement(const FileName& name, Tables tables) {
-  auto bytes = EncodeSegment(tables, name.sequences);
+  auto bytes = EncodeSummarized(tables, name.sequences);
   if (!bytes) return bytes;
   const Sizes sizes = tables.sizes();
   const TableSums sums(tables);

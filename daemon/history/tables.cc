@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/tables.h"
 
+#include <algorithm>
 #include <tuple>
 
 namespace profd::history {
@@ -49,6 +50,21 @@ size_t Tables::memory_bytes() const {
 bool RowOrder(const Row& a, const Row& b) {
   return std::tie(a.series, a.user, a.kernel, a.part) <
          std::tie(b.series, b.user, b.kernel, b.part);
+}
+
+void UniteRows(std::vector<Row>& rows) {
+  std::ranges::sort(rows, RowOrder);
+  size_t kept = 0;
+  for (size_t at = 1; at < rows.size(); ++at) {
+    // What comes later in order is different.
+    if (RowOrder(rows[kept], rows[at])) {
+      rows[++kept] = rows[at];
+    } else {
+      rows[kept].count += rows[at].count;
+      rows[kept].value += rows[at].value;
+    }
+  }
+  if (!rows.empty()) rows.resize(kept + 1);
 }
 
 }  // namespace profd::history

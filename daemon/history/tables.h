@@ -179,5 +179,7 @@ struct Tables {
 
 // By what a file sorts its rows: equal neighbours cost nearly nothing.
 bool RowOrder(const Row& a, const Row& b);
+// Sorts rows, and makes one of those that differ in count and value alone.
+void UniteRows(std::vector<Row>& rows);
 
 }  // namespace profd::history

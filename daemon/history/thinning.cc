@@ -192,22 +192,6 @@ void DropUnused(Tables& tables) {
   }
 }
 
-// Rows that differ in nothing any more become one.
-void UniteRows(std::vector<Row>& rows) {
-  std::ranges::sort(rows, RowOrder);
-  size_t kept = 0;
-  for (size_t at = 1; at < rows.size(); ++at) {
-    // What comes later in order is different.
-    if (RowOrder(rows[kept], rows[at])) {
-      rows[++kept] = rows[at];
-    } else {
-      rows[kept].count += rows[at].count;
-      rows[kept].value += rows[at].value;
-    }
-  }
-  if (!rows.empty()) rows.resize(kept + 1);
-}
-
 }  // namespace
 
 void ThinTables(Tables& tables) {

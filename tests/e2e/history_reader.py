@@ -21,7 +21,9 @@ TABLES = {"functions": "suuuuuuuu", "nodes": "du", "kinds": "uuuuuu",
           "series": "uusuuuuu", "rows": "ssssuu", "names": "suuu",
           "thinning": "u"}
 # The tables that each version of the format brought.
-NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"]}
+NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"], 4: []}
+# From which on the last column of a segment is its summary.
+SUMMARY_VERSION = 4
 
 
 def unpack(packed, size):
@@ -50,6 +52,7 @@ class File:
 
     def __init__(self):
         self.strings = [""]
+        self.summary = None
         self.tables = {name: [] for name in TABLES}
         self.tables["nodes"].append((0, 0))
 
@@ -100,6 +103,16 @@ def version_of(data):
     return version
 
 
+def split(payload):
+    """The columns of a record."""
+    place, columns = 0, []
+    while place < len(payload):
+        length, place = number(payload, place)
+        columns.append(payload[place:place + length])
+        place += length
+    return columns
+
+
 def read_journal(data):
     assert data[:8] == b"KSYMHJN\n"
     assert zlib.crc32(data[:20]) == struct.unpack("<I", data[20:24])[0]
@@ -109,13 +122,17 @@ def read_journal(data):
         packed = data[at + 12:at + 12 + packed_size]
         if zlib.crc32(packed, zlib.crc32(data[at:at + 8])) != checksum:
             break
-        payload, place, columns = unpack(packed, size), 0, []
-        while place < len(payload):
-            length, place = number(payload, place)
-            columns.append(payload[place:place + length])
-            place += length
-        file.append(columns, version_of(data))
+        file.append(split(unpack(packed, size)), version_of(data))
         at += 12 + packed_size
+    return file
+
+
+def read_summary(payload, version):
+    """The tables of a summary; nothing where there is none."""
+    if not payload:
+        return None
+    file = File()
+    file.append(split(payload), version)
     return file
 
 
@@ -132,6 +149,8 @@ def read_segment(data):
         at += packed_size
     assert at == len(data)
     file = File()
+    if version_of(data) >= SUMMARY_VERSION:
+        file.summary = read_summary(columns.pop(), version_of(data))
     file.append(columns, version_of(data))
     assert len(file.tables["thinning"]) <= 1
     return file

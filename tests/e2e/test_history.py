@@ -96,7 +96,8 @@ class HistoryTest(ServiceCase):
         end = 1795572783
         files = [(version, kind, name, samples, function)
                  for version, samples, function in ((1, 45, "rare_2"),
-                                                    (2, 5, "[no stack]"))
+                                                    (2, 5, "[no stack]"),
+                                                    (3, 5, "[no stack]"))
                  for kind, name in (
                      ("journal", "000000000007.journal"),
                      ("segment", f"000000000007-000000000007-{end - 3}-{end}"

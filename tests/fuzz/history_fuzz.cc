@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a file of a history, what is read of it as a profile, a table of
-// functions and a time line, two of them as one file, and one thinned out.
-// Fuzzers guess neither checksums nor what zstd packs, so bytes that are no
-// such file are taken as the columns of a record, each behind its size. The
-// corpus has journals, segments, also one that was thinned out, and columns as
-// tests/daemon/history writes them.
+// functions, a flame graph and a time line, two of them as one file, one
+// thinned out, and its summary. Fuzzers guess neither checksums nor what zstd
+// packs, so bytes that are no such file are taken as the columns of a record,
+// each behind its size. The corpus has journals, segments, also one that was
+// thinned out and one with a summary, and columns as tests/daemon/history
+// writes them.
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "daemon/history/columns.h"
+#include "daemon/history/flame_adder.h"
 #include "daemon/history/function_table.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/range_profile.h"
 #include "daemon/history/replacement.h"
 #include "daemon/history/segment_merger.h"
+#include "daemon/history/summary.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/thinning.h"
 #include "daemon/history/timeline.h"
@@ -96,8 +100,52 @@ void CheckThinning(const Tables& tables) {
   }
 }
 
+uint64_t SumOfFlame(const Tables& tables, size_t nodes) {
+  FlameAdder adder({.until_unix_ns = kLastTime},
+                   {.nodes = nodes, .max_bytes = kMaxProfileBytes});
+  for (int i = 0; i < 2; ++i) {
+    if (!adder.Add(tables)) return 0;
+  }
+  const profd::Profile flame = std::move(adder).Finish();
+  uint64_t count = 0;
+  for (const auto& sample : flame.samples) count += sample.count;
+  if (count > flame.accounting.emitted) std::abort();
+  return count;
+}
+
+// No sample is lost, however few nodes there may be.
+void CheckFlame(const Tables& tables) {
+  if (SumOfFlame(tables, 4) != SumOfFlame(tables, 10'000)) std::abort();
+}
+
+uint64_t SumOfRows(const Tables& tables) {
+  uint64_t count = 0;
+  for (const Row& row : tables.rows) count += row.count;
+  return count;
+}
+
+// A summary has all samples, is right, and is read as it was written.
+void CheckSummary(Tables& tables) {
+  if (!CheckTables(tables)) return;
+  const auto summary = SummaryOf(tables);
+  if (!summary) return;
+  if (!CheckTables(*summary) || SumOfRows(*summary) != SumOfRows(tables)) {
+    std::abort();
+  }
+  const auto segment = EncodeSummarized(tables, {.first = 1, .last = 1});
+  if (!segment) return;
+  const auto outline = ReadSegmentOutline(*segment);
+  if (!outline || !outline->summary) std::abort();
+  const auto read = DecodeSummary(
+      *outline->summary,
+      std::string_view(*segment).substr(outline->summary->offset));
+  if (!read || read->rows.size() != summary->rows.size()) std::abort();
+}
+
 void Check(Tables& tables) {
   CheckSums(tables);
+  CheckFlame(tables);
+  CheckSummary(tables);
   CheckMerge(tables);
   CheckThinning(tables);
   (void)FileFilter(tables, {.container = "nginx", .pod = "web-0"});
@@ -140,6 +188,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Check(journal->tables);
   } else if (auto segment = DecodeSegment(bytes)) {
     Check(segment->tables);
+    const auto outline = ReadSegmentOutline(bytes);
+    if (!outline || !outline->summary) return 0;
+    auto summary = DecodeSummary(*outline->summary,
+                                 bytes.substr(outline->summary->offset));
+    if (summary) Check(*summary);
   } else {
     CheckColumns(bytes);
   }

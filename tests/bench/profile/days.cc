@@ -24,6 +24,7 @@
 #include "daemon/history/history_writer.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/replacement.h"
+#include "daemon/history/summary.h"
 
 namespace {
 
@@ -78,7 +79,7 @@ ksym::Status Write(const std::string& folder, Tables tables,
                    uint64_t sequence) {
   const Sequences sequences = {.first = sequence, .last = sequence};
   const FileName name = SegmentNameOf(tables, sequences);
-  const auto bytes = EncodeSegment(tables, sequences);
+  const auto bytes = EncodeSummarized(tables, sequences);
   if (!bytes) return ksym::Fail(bytes.error());
   std::ofstream file(folder + '/' + TextOf(name), std::ios::binary);
   file << *bytes;

@@ -287,7 +287,7 @@ TEST(HistoryThinningFiles, GivesWayAndTriesAgain) {
 }
 
 TEST(HistoryThinningFiles, TakesFilesOfOlderVersions) {
-  for (const int version : {1, 2}) {
+  for (const int version : {1, 2, 3}) {
     const TemporaryFolder folder;
     const std::string path = folder.path() +
                              "/000000000007-000000000007-1795572780-"
