@@ -82,8 +82,7 @@ FileFlame::FileFlame(const Tables& tables, size_t most)
       most_(most),
       root_of_series_(tables.series.size()),
       totals_(tables.nodes.size()),
-      user_places_(tables.nodes.size()),
-      kernel_places_(tables.nodes.size()) {}
+      numbers_(tables.nodes.size()) {}
 
 uint32_t FileFlame::RootOf(uint32_t number) {
   uint32_t& known = root_of_series_[number];
@@ -164,8 +163,7 @@ ksym::Status FileFlame::Finish(const TakeTree& take) {
 void FileFlame::Clear() {
   nodes_.assign(1, FlameNode{});
   root_nodes_.assign(roots_.all().size(), 0);
-  std::ranges::fill(user_places_, Place{});
-  std::ranges::fill(kernel_places_, Place{});
+  std::ranges::fill(places_, Places{});
 }
 
 void FileFlame::AddStack(const Stack& stack) {
@@ -194,25 +192,35 @@ uint32_t FileFlame::MarkOf(uint32_t caller) {
   return static_cast<uint32_t>(nodes_.size() - 1);
 }
 
+// Few of the file's nodes are in the tree, so these have numbers of their own.
+uint32_t FileFlame::NumberOf(uint32_t node) {
+  uint32_t& number = numbers_[node];
+  if (number == 0) {
+    number = static_cast<uint32_t>(places_.size());
+    places_.emplace_back();
+  }
+  return number;
+}
+
 // Goes from a node of the tree along a stack of the file: up to the last caller
 // that is there, and down again.
 uint32_t FileFlame::Walk(uint32_t from, uint32_t stack, bool is_kernel) {
-  std::vector<Place>& places = is_kernel ? kernel_places_ : user_places_;
+  const size_t side = is_kernel ? 1 : 0;
   path_.clear();
   uint32_t at = stack;
-  while (at != 0 && places[at].below != from) {
+  while (at != 0 && places_[NumberOf(at)][side].below != from) {
     path_.push_back(at);
     at = same_.NodeOf(tables_.nodes[at].parent);
   }
-  uint32_t end = at == 0 ? from : places[at].node;
+  uint32_t end = at == 0 ? from : places_[numbers_[at]][side].node;
   for (const uint32_t node : path_ | std::views::reverse) {
     const uint32_t function = same_.FunctionOf(tables_.nodes[node].function);
-    places[node] = {.below = from,
-                    .node = static_cast<uint32_t>(nodes_.size())};
+    const auto place = static_cast<uint32_t>(nodes_.size());
+    places_[numbers_[node]][side] = {.below = from, .node = place};
     nodes_.push_back({.parent = end,
                       .is_kernel = is_kernel,
                       .frame = function & kAllFrames});
-    end = places[node].node;
+    end = place;
   }
   return end;
 }

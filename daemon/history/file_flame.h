@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -58,7 +59,7 @@ class FlameStacks {
 
 // Makes trees of the stacks of one file. Roots and frames have the file's
 // numbers: of strings in a root, and of functions that are the first ones like
-// them. Memory: of the stacks, a tree, and some 30 bytes for each node of the
+// them. Memory: of the stacks, a tree, and some 20 bytes for each node of the
 // file.
 class FileFlame {
  public:
@@ -90,18 +91,21 @@ class FileFlame {
     uint64_t count = 0;
     uint64_t value = 0;
   };
-  // Where a node of the file is in the tree, below the node that walks ended at
-  // last.
+  // Where a node of the file is in the tree, below the node that a walk began
+  // at last.
   struct Place {
     uint32_t below = 0;  // 0: nowhere
     uint32_t node = 0;
   };
+  // By the side of the stack.
+  using Places = std::array<Place, 2>;
 
   uint32_t RootOf(uint32_t series);
   void FoldRare();
   void AddStack(const Stack& stack);
   uint32_t RootNode(uint32_t root);
   uint32_t MarkOf(uint32_t caller);
+  uint32_t NumberOf(uint32_t node);
   uint32_t Walk(uint32_t from, uint32_t stack, bool is_kernel);
   void Clear();
 
@@ -115,9 +119,9 @@ class FileFlame {
   std::vector<Stack> stacks_;
   const Row* last_row_ = nullptr;
   std::vector<FlameNode> nodes_;
-  std::vector<uint32_t> root_nodes_;  // by root; 0: not in the tree
-  std::vector<Place> user_places_;    // by node of the file
-  std::vector<Place> kernel_places_;
+  std::vector<uint32_t> root_nodes_;         // by root; 0: not in the tree
+  std::vector<uint32_t> numbers_;            // by node of the file
+  std::vector<Places> places_ = {Places{}};  // by number; 0: of no node
   std::vector<uint32_t> path_;
 };
 

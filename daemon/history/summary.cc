@@ -4,20 +4,33 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "daemon/base/bounded_sum.h"
 #include "daemon/history/table_builder.h"
+#include "ksym/base/byte_reader.h"
 
 namespace profd::history {
 namespace {
 
-// Parts that are further apart are not one: the first one's start and the
-// length of both would say too little of when the second one was.
+// Parts that are further apart, or lie over each other by more, are not one:
+// the first one's start and the length of both would say too little of when the
+// second one was.
 constexpr uint64_t kLongestGapNs = kNsPerSecond / 5;
 // A summary that has more than this share of the file's rows saves nothing.
 constexpr size_t kLeastRowsOfOne = 4;
+
+constexpr uint64_t kRoundNs = 1'000'000;
+
+uint64_t RoundTime(uint64_t ns) {
+  const uint64_t rest = ns % kRoundNs;
+  if (rest < kRoundNs / 2) return ns - rest;
+  return ksym::CheckedAdd(ns, kRoundNs - rest).value_or(ns);
+}
+
+uint64_t Distance(uint64_t a, uint64_t b) { return a < b ? b - a : a - b; }
 
 class Summary {
  public:
@@ -83,11 +96,19 @@ class Summary {
       parts.back().duration_ns += part.duration_ns;
       for (uint32_t i = 0; i < part.counters; ++i) {
         const Counter& counter = tables_.counters[part.first_counter + i];
-        AddUpTo64Bits(counters_[Text(counter.name)], counter.value);
+        if (IsOfATimeline(tables_.strings.Get(counter.name))) {
+          AddUpTo64Bits(counters_[Text(counter.name)], counter.value);
+        }
       }
       part_of_.push_back(static_cast<uint32_t>(parts.size() - 1));
     }
     FinishPart();
+  }
+
+  // How stacks ended takes more room than all else, and no time line has it.
+  static bool IsOfATimeline(std::string_view counter) {
+    return counter == "taken" || counter == "emitted" ||
+           counter.starts_with("lost ");
   }
 
   static bool GoesOn(const Part& before, uint32_t setting, const Part& part) {
@@ -95,8 +116,8 @@ class Summary {
     return before.setting == setting &&
            part.start_unix_ns / kSummaryPartNs ==
                before.start_unix_ns / kSummaryPartNs &&
-           part.start_unix_ns >= end &&
-           part.start_unix_ns - end <= kLongestGapNs &&
+           part.start_unix_ns >= before.start_unix_ns &&
+           Distance(part.start_unix_ns, end) <= kLongestGapNs &&
            before.duration_ns <= kSummaryPartNs &&
            part.duration_ns <= kSummaryPartNs;
   }
@@ -106,6 +127,9 @@ class Summary {
     Tables& made = builder_.tables();
     if (made.parts.empty()) return;
     Part& part = made.parts.back();
+    // Finer numbers are noise, of which each takes five bytes.
+    part.start_unix_ns -= part.start_unix_ns % kRoundNs;
+    part.duration_ns = RoundTime(part.duration_ns);
     part.first_counter = static_cast<uint32_t>(made.counters.size());
     part.counters = static_cast<uint32_t>(counters_.size());
     for (const auto& [name, value] : counters_) {

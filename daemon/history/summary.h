@@ -17,10 +17,10 @@ inline constexpr uint64_t kSummaryPartNs = 10 * kNsPerSecond;
 
 // The samples of a file by cgroup and kind alone: without stacks, processes and
 // commands, and with parts of up to kSummaryPartNs that are several of the
-// file's. So it says what a time line of coarse steps needs, in a hundredth of
-// the file. All sums, holes, runs and settings are those of the file. Nothing
-// where it would not be small beside the file. The tables were checked. O(parts
-// and rows).
+// file's, to a millisecond. So it says what a time line of coarse steps needs,
+// in some hundredths of the file. Sums of samples, holes, runs and settings are
+// those of the file. Nothing where it would not be small beside the file. The
+// tables were checked. O(parts and rows).
 std::optional<Tables> SummaryOf(const Tables& tables);
 
 // EncodeSegment() with the summary, where there is one. The tables were

@@ -2,6 +2,7 @@
 #include "daemon/history/table_check.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,20 +17,23 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
+using Depth = uint16_t;
+static_assert(kMaxStackDepth < std::numeric_limits<Depth>::max());
+
 // Gives the number of functions of each stack.
-Result<std::vector<uint32_t>> CheckNodes(const Tables& tables) {
-  std::vector<uint32_t> depths = {0};
+Result<std::vector<Depth>> CheckNodes(const Tables& tables) {
+  std::vector<Depth> depths(tables.nodes.size());
   for (size_t i = 1; i < tables.nodes.size(); ++i) {
     // AppendColumns() has checked that a parent comes before its children.
-    depths.push_back(depths[tables.nodes[i].parent] + 1);
-    if (depths.back() > kMaxStackDepth) {
+    depths[i] = static_cast<Depth>(depths[tables.nodes[i].parent] + 1);
+    if (depths[i] > kMaxStackDepth) {
       return Fail(ErrorCode::kCorrupt, "has a stack that is too deep");
     }
   }
   return depths;
 }
 
-uint64_t CountSteps(const Tables& tables, const std::vector<uint32_t>& depths) {
+uint64_t CountSteps(const Tables& tables, const std::vector<Depth>& depths) {
   uint64_t steps = 0;
   const Row* last = nullptr;
   for (const Row& row : tables.rows) {
