@@ -10,6 +10,44 @@
 #include "daemon/history/limits.h"
 
 namespace profd::history {
+namespace {
+
+// The parts of a stack's key, from its end on.
+constexpr unsigned kNodeBits = 20;
+constexpr unsigned kRareBit = kNodeBits;
+constexpr unsigned kUserAt = kRareBit + 1;
+constexpr unsigned kRootAt = kUserAt + kNodeBits;
+constexpr uint64_t kNodeMask = (uint64_t{1} << kNodeBits) - 1;
+static_assert(kMaxNodes <= uint64_t{1} << kNodeBits);
+// There are no more roots than series.
+static_assert(kMaxSeries <= uint64_t{1} << (64 - kRootAt));
+
+}  // namespace
+
+FileFlame::StackKey::StackKey(uint32_t root, uint32_t user, uint32_t kernel)
+    : number_(uint64_t{root} << kRootAt | uint64_t{user} << kUserAt | kernel) {}
+
+uint32_t FileFlame::StackKey::root() const {
+  return static_cast<uint32_t>(number_ >> kRootAt);
+}
+
+uint32_t FileFlame::StackKey::user() const {
+  return static_cast<uint32_t>(number_ >> kUserAt & kNodeMask);
+}
+
+uint32_t FileFlame::StackKey::kernel() const {
+  return static_cast<uint32_t>(number_ & kNodeMask);
+}
+
+bool FileFlame::StackKey::is_rare() const {
+  return (number_ >> kRareBit & 1) != 0;
+}
+
+FileFlame::StackKey FileFlame::StackKey::RareBelow(uint32_t user) const {
+  StackKey key(root(), user, 0);
+  key.number_ |= uint64_t{1} << kRareBit;
+  return key;
+}
 
 uint32_t FlameRoots::NumberOf(const FlameRoot& root) {
   const uint64_t hash =
@@ -102,14 +140,14 @@ void FileFlame::Add(const Row& row, uint64_t value) {
   // Rows of a file follow each other by series and stack.
   if (last_row_ == nullptr || last_row_->series != row.series ||
       last_row_->user != row.user || last_row_->kernel != row.kernel) {
-    stacks_.push_back({.root = RootOf(row.series),
-                       .user = same_.NodeOf(row.user),
-                       .kernel = same_.NodeOf(row.kernel)});
+    stacks_.push_back(
+        {.key = StackKey(RootOf(row.series), same_.NodeOf(row.user),
+                         same_.NodeOf(row.kernel))});
   }
   last_row_ = &row;
   AddUpTo64Bits(stacks_.back().count, row.count);
   AddUpTo64Bits(stacks_.back().value, value);
-  AddUpTo64Bits(totals_[stacks_.back().user], value);
+  AddUpTo64Bits(totals_[stacks_.back().key.user()], value);
 }
 
 // Most stacks of a file were seen once. A stack of a command, and one that the
@@ -132,22 +170,31 @@ void FileFlame::FoldRare() {
     kept[i] = stays ? i : kept[same_.NodeOf(tables_.nodes[i].parent)];
   }
   for (Stack& stack : stacks_) {
-    const uint32_t user = kept[stack.user];
-    if (user == stack.user) continue;
-    stack.user = user;
-    stack.kernel = 0;
-    stack.is_rare = true;
+    const uint32_t user = kept[stack.key.user()];
+    if (user != stack.key.user()) stack.key = stack.key.RareBelow(user);
   }
+}
+
+// Sorts them, so that a walk finds what it shares with the ones before it by
+// nothing but the places of these; processes of one command have one then.
+void FileFlame::UniteStacks() {
+  std::ranges::sort(stacks_, {}, &Stack::key);
+  size_t kept = 0;
+  for (size_t at = 1; at < stacks_.size(); ++at) {
+    if (stacks_[at].key != stacks_[kept].key) {
+      stacks_[++kept] = stacks_[at];
+      continue;
+    }
+    AddUpTo64Bits(stacks_[kept].count, stacks_[at].count);
+    AddUpTo64Bits(stacks_[kept].value, stacks_[at].value);
+  }
+  if (!stacks_.empty())
+    stacks_.erase(stacks_.begin() + kept + 1, stacks_.end());
 }
 
 ksym::Status FileFlame::Finish(const TakeTree& take) {
   FoldRare();
-  // So that a walk finds what it shares with the ones before it by nothing but
-  // the places of these.
-  std::ranges::sort(stacks_, [](const Stack& a, const Stack& b) {
-    return std::tie(a.root, a.user, a.is_rare, a.kernel) <
-           std::tie(b.root, b.user, b.is_rare, b.kernel);
-  });
+  UniteStacks();
   Clear();
   for (const Stack& stack : stacks_) {
     // CheckTables() bounds both sides of a stack.
@@ -167,11 +214,12 @@ void FileFlame::Clear() {
 }
 
 void FileFlame::AddStack(const Stack& stack) {
-  const uint32_t root = RootNode(stack.root);
-  const uint32_t user = Walk(root, stack.user, /*is_kernel=*/false);
-  const uint32_t end = stack.is_rare
+  const StackKey key = stack.key;
+  const uint32_t root = RootNode(key.root());
+  const uint32_t user = Walk(root, key.user(), /*is_kernel=*/false);
+  const uint32_t end = key.is_rare()
                            ? MarkOf(user)
-                           : Walk(user, stack.kernel, /*is_kernel=*/true);
+                           : Walk(user, key.kernel(), /*is_kernel=*/true);
   AddUpTo64Bits(nodes_[end].count, stack.count);
   AddUpTo64Bits(nodes_[end].value, stack.value);
 }

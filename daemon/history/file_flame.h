@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -83,11 +84,27 @@ class FileFlame {
   uint64_t rare_up_to() const { return rare_up_to_; }
 
  private:
+  // A root and nodes that are the first like them, as one number that stacks
+  // are sorted by: what they share from the root on comes first.
+  class StackKey {
+   public:
+    StackKey(uint32_t root, uint32_t user, uint32_t kernel);
+
+    uint32_t root() const;
+    uint32_t user() const;
+    uint32_t kernel() const;
+    // Callees of user() that are too small.
+    bool is_rare() const;
+    // The same of a caller.
+    StackKey RareBelow(uint32_t user) const;
+
+    friend auto operator<=>(const StackKey&, const StackKey&) = default;
+
+   private:
+    uint64_t number_ = 0;
+  };
   struct Stack {
-    uint32_t root = 0;
-    uint32_t user = 0;  // nodes that are the first like them
-    uint32_t kernel = 0;
-    bool is_rare = false;  // callees of `user` that are too small
+    StackKey key;
     uint64_t count = 0;
     uint64_t value = 0;
   };
@@ -102,6 +119,7 @@ class FileFlame {
 
   uint32_t RootOf(uint32_t series);
   void FoldRare();
+  void UniteStacks();
   void AddStack(const Stack& stack);
   uint32_t RootNode(uint32_t root);
   uint32_t MarkOf(uint32_t caller);

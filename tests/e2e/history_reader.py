@@ -96,6 +96,15 @@ class File:
             names.append(self.strings[self.tables["functions"][function][0]])
         return names[::-1]
 
+    def by_cgroup(self):
+        """Samples by cgroup and kind."""
+        sums = collections.Counter()
+        for series, _, _, _, count, _ in self.tables["rows"]:
+            _, cgroup, _, _, kind, *_ = self.tables["series"][series]
+            sums[self.strings[cgroup],
+                 self.strings[self.tables["kinds"][kind][0]]] += count
+        return sums
+
 
 def version_of(data):
     version = struct.unpack("<I", data[8:12])[0]
@@ -153,6 +162,8 @@ def read_segment(data):
         file.summary = read_summary(columns.pop(), version_of(data))
     file.append(columns, version_of(data))
     assert len(file.tables["thinning"]) <= 1
+    if file.summary:
+        assert file.summary.by_cgroup() == file.by_cgroup()
     return file
 
 
