@@ -182,11 +182,11 @@ size_t CountNumbers(std::string_view column) {
 
 // Reads the next number, which is the one before it plus what stands there, or
 // counts back from `place`.
-template <Code code>
+template <Code kCode>
 uint64_t ReadNumber(ksym::ByteCursor& cursor, uint64_t before, size_t place) {
-  if constexpr (code == Code::kStep) {
+  if constexpr (kCode == Code::kStep) {
     return before + static_cast<uint64_t>(cursor.ReadSleb128());
-  } else if constexpr (code == Code::kDistance) {
+  } else if constexpr (kCode == Code::kDistance) {
     // A distance beyond the beginning wraps, and is refused as too large.
     return place - cursor.ReadUleb128();
   } else {
@@ -262,14 +262,14 @@ class ColumnReader {
   }
 
   // As many as there are elements behind `there` others.
-  template <Code code, typename Element, typename Value>
+  template <Code kCode, typename Element, typename Value>
   void ReadNumbers(Value Element::* member, std::string_view bytes,
                    size_t there, std::vector<Element>& table) {
     ksym::ByteCursor cursor(BytesOfView(bytes));
     uint64_t value = 0;
     bool is_too_large = false;
     for (size_t at = there; at < table.size(); ++at) {
-      value = ReadNumber<code>(cursor, value, at);
+      value = ReadNumber<kCode>(cursor, value, at);
       is_too_large |= value > std::numeric_limits<Value>::max();
       table[at].*member = static_cast<Value>(value);
     }
@@ -295,8 +295,9 @@ class ColumnReader {
 
 // The elements of each table that were read, behind the ones before.
 struct NewElements {
-  NewElements(Tables& tables, const Sizes& before)
-      : functions(std::span(tables.functions).subspan(before.functions)),
+  NewElements(Tables& tables, const Sizes& sizes)
+      : before(sizes),
+        functions(std::span(tables.functions).subspan(before.functions)),
         nodes(std::span(tables.nodes).subspan(before.nodes)),
         kinds(std::span(tables.kinds).subspan(before.kinds)),
         settings(std::span(tables.settings).subspan(before.settings)),
@@ -307,6 +308,7 @@ struct NewElements {
         cgroup_names(
             std::span(tables.cgroup_names).subspan(before.cgroup_names)) {}
 
+  Sizes before;
   std::span<const Function> functions;
   std::span<const Node> nodes;
   std::span<const Kind> kinds;
@@ -387,8 +389,9 @@ struct RowSums {
 };
 
 // `strings` is how many there are with those that come. Sets where lists begin.
-void CheckPlaces(const Tables& tables, const Sizes& before, size_t strings,
-                 NewElements& elements, ColumnReader& reader) {
+void CheckPlaces(const Tables& tables, size_t strings, NewElements& elements,
+                 ColumnReader& reader) {
+  const Sizes& before = elements.before;
   CheckNames(elements, strings, reader);
   reader.Check(
       AllBelow(elements.nodes, tables.functions.size(), &Node::function),
@@ -465,7 +468,7 @@ Status ReadAndCheck(const ColumnViews& columns, Content content,
   ReadTables(reader, tables);
   if (!reader.status()) return reader.status();
   NewElements read(tables, before);
-  CheckPlaces(tables, before, before.strings + strings.size(), read, reader);
+  CheckPlaces(tables, before.strings + strings.size(), read, reader);
   RowSums sums = {.count = tables.count_sum, .value = tables.value_sum};
   reader.Check(sums.Add(read.rows), "counts are too large");
   if (!reader.status()) return reader.status();
