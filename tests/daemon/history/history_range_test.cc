@@ -15,10 +15,10 @@
 namespace profd::history {
 namespace {
 
-constexpr size_t kRoom = size_t{64} << 20;
+constexpr size_t kRoomOfRange = size_t{64} << 20;
 
 Profile Select(const Tables& tables, Selection selection) {
-  RangeProfile range(std::move(selection), kRoom);
+  RangeProfile range(std::move(selection), kRoomOfRange);
   const auto added = range.Add(tables);
   EXPECT_TRUE(added) << added.error().message();
   return std::move(range).Finish();
@@ -188,7 +188,7 @@ TEST(RangeProfile, AddsSamplesOfSeveralRatesUpAsTime) {
 }
 
 TEST(RangeProfile, SaysHolesAndRestarts) {
-  RangeProfile range({}, kRoom);
+  RangeProfile range({}, kRoomOfRange);
   ASSERT_TRUE(range.Add(TablesOf({PartNumber(0), PartNumber(1)})));
   ASSERT_TRUE(range.Add(TablesOf({PartNumber(60), PartNumber(61)}, "second")));
   // The clock goes back.
@@ -210,7 +210,7 @@ TEST(RangeProfile, RefusesWhatContradictsItself) {
   Tables unknown = TablesOf({PartNumber(0)});
   unknown.functions[0].kind = unknown.functions[0].name;
   for (const Tables* tables : {&too_many, &unknown}) {
-    RangeProfile range({}, kRoom);
+    RangeProfile range({}, kRoomOfRange);
     EXPECT_FALSE(range.Add(*tables));
     // And nothing of it is there.
     ASSERT_TRUE(range.Add(TablesOf({PartNumber(1)})));

@@ -23,7 +23,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const QueryBounds kRoom = {.max_bytes = size_t{64} << 20};
+const QueryBounds kRoomOfLine = {.max_bytes = size_t{64} << 20};
 constexpr uint64_t kStep = 30 * kSecond;
 
 // Two minutes with another rate, a hole and another run of the service.
@@ -156,7 +156,7 @@ TEST(HistorySummary, LiesBehindTheColumns) {
 }
 
 // A folder with one segment of two minutes; its path.
-std::string FillFolder(const std::string& folder) {
+std::string FillWithSummary(const std::string& folder) {
   Tables tables = TwoMinutes();
   const Sequences sequences = {.first = 1, .last = 1};
   const std::string path =
@@ -168,7 +168,7 @@ std::string FillFolder(const std::string& folder) {
 
 TEST(HistorySummary, AnswersForATimeLineOfCoarseSteps) {
   const TemporaryFolder folder;
-  const std::string path = FillFolder(folder.path());
+  const std::string path = FillWithSummary(folder.path());
   std::ifstream in(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   // Nothing but the summary can be read any more.
@@ -177,7 +177,7 @@ TEST(HistorySummary, AnswersForATimeLineOfCoarseSteps) {
   const auto files_of = [&](TimelineRequest request) {
     request.selection.from_unix_ns -= kSecond;
     request.selection.until_unix_ns += 2 * kSecond;
-    const auto line = ReadTimeline(folder.path(), request, kRoom);
+    const auto line = ReadTimeline(folder.path(), request, kRoomOfLine);
     EXPECT_TRUE(line) << line.error().message();
     return line && line->read.bad_files == 0 && line->line.rows[0].sum > 0;
   };
@@ -205,13 +205,13 @@ TEST(HistorySummary, AnswersForATimeLineOfCoarseSteps) {
 
 TEST(HistorySummary, FiltersUnitsAndContainers) {
   const TemporaryFolder folder;
-  FillFolder(folder.path());
+  FillWithSummary(folder.path());
   for (const uint64_t step : {10 * kSecond, kStep}) {
     TimelineRequest request = RequestOf(TimelineBy::kAll, step);
     request.selection.from_unix_ns -= kStep;
     request.selection.until_unix_ns += kStep;
     request.selection.unit = "nginx";
-    const auto line = ReadTimeline(folder.path(), request, kRoom);
+    const auto line = ReadTimeline(folder.path(), request, kRoomOfLine);
     ASSERT_TRUE(line);
     ASSERT_EQ(line->line.rows.size(), 1u);
     // 12 samples a second, of which 33 seconds had the first rate.

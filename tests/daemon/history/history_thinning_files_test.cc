@@ -30,13 +30,13 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr uint64_t kTwoMinutes = 120 * kSecond;
-const QueryBounds kRoom = {.max_bytes = size_t{64} << 20};
+const QueryBounds kBounds = {.max_bytes = size_t{64} << 20};
 
 // The stacks that the listing says were folded, of each file that was thinned
 // out; -1: it was not.
 std::vector<int64_t> FoldedIn(const std::string& folder) {
   std::vector<int64_t> folded;
-  const auto listing = ReadListing(folder, {}, kRoom);
+  const auto listing = ReadListing(folder, {}, kBounds);
   EXPECT_TRUE(listing);
   if (!listing) return folded;
   EXPECT_EQ(listing->read.bad_files, 0u);
@@ -55,7 +55,7 @@ std::string CurveOf(const std::string& folder) {
                                   .until_unix_ns = kFirstPart + kHour},
                     .step_ns = kSecond,
                     .by = TimelineBy::kCommand},
-                   kRoom);
+                   kBounds);
   EXPECT_TRUE(answer);
   if (!answer) return {};
   EXPECT_EQ(answer->read.bad_files, 0u);
@@ -213,7 +213,7 @@ TEST(HistoryThinningFiles, LeavesADamagedFileAndTakesTheNext) {
   EXPECT_EQ(writer->counts().thinning_failures, 2u);
   EXPECT_TRUE(writer->Thin(now += 600 * kSecond, kNever));
   EXPECT_EQ(ListFiles(folder.path()).value(), files);
-  EXPECT_EQ(ReadListing(folder.path(), {}, kRoom)->read.bad_files, 2u);
+  EXPECT_EQ(ReadListing(folder.path(), {}, kBounds)->read.bad_files, 2u);
 }
 
 // So that memory is bounded: by what the header says, before anything is read.
@@ -308,24 +308,24 @@ TEST(HistoryThinningFiles, TakesFilesOfOlderVersions) {
 TEST(HistoryThinningFiles, IsSaid) {
   const TemporaryFolder folder;
   MakeHours(folder.path(), 1);
-  EXPECT_THAT(ReadRange(folder.path(), {}, kRoom)->profile.metadata.warnings,
+  EXPECT_THAT(ReadRange(folder.path(), {}, kBounds)->profile.metadata.warnings,
               IsEmpty());
   auto writer = OpenForParts(folder.path());
   ASSERT_TRUE(writer);
   ASSERT_TRUE(writer->Thin(kOld, kNever));
   const auto said = HasSubstr("9 stacks that were seen once");
-  const auto range = ReadRange(folder.path(), {}, kRoom);
+  const auto range = ReadRange(folder.path(), {}, kBounds);
   EXPECT_THAT(range->profile.metadata.warnings, ElementsAre(said));
   EXPECT_THAT(
-      ReadFlame(folder.path(), {}, 100, kRoom)->profile.metadata.warnings,
+      ReadFlame(folder.path(), {}, 100, kBounds)->profile.metadata.warnings,
       ElementsAre(said));
   EXPECT_EQ(range->profile.accounting.emitted, 15u);
   EXPECT_THAT(Render(range->profile, OutputFormat::kFolded, {}),
               HasSubstr("app;main;serve;[rare callees] 3\n"));
-  const auto functions = ReadFunctions(folder.path(), {}, kRoom);
+  const auto functions = ReadFunctions(folder.path(), {}, kBounds);
   EXPECT_THAT(RenderFunctionsJson(*functions, 0),
               HasSubstr("\"thinned_files\":1,\"folded_stacks\":9"));
-  EXPECT_THAT(RenderListingJson(*ReadListing(folder.path(), {}, kRoom)),
+  EXPECT_THAT(RenderListingJson(*ReadListing(folder.path(), {}, kBounds)),
               HasSubstr("\"thinned\":true,\"folded_stacks\":9,"));
 }
 
@@ -340,7 +340,7 @@ TEST(HistoryThinningFiles, IsReadMeanwhile) {
   std::atomic<unsigned> answers = 0;
   std::thread reader([&] {
     while (!is_done) {
-      const auto answer = ReadRange(folder.path(), {}, kRoom);
+      const auto answer = ReadRange(folder.path(), {}, kBounds);
       ASSERT_TRUE(answer) << answer.error().message();
       EXPECT_EQ(answer->coverage.parts, 3 * kHours);
       EXPECT_EQ(answer->profile.accounting.emitted, 15 * kHours);

@@ -19,8 +19,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 const std::string kUid = "01234567-89ab-cdef-0123-456789abcdef";
-const std::string kId(64, 'a');
-const ContainerKey kKey = {.pod_uid = kUid, .container_id = kId};
+const std::string kContainerId(64, 'a');
+const ContainerKey kKey = {.pod_uid = kUid, .container_id = kContainerId};
 
 LabelThread::Settings SettingsFor(const StateFolder& state) {
   return {.directories = {.logs = state.path(), .docker = {}, .podman = {}},
@@ -61,7 +61,7 @@ TEST(LabelThreadTest, AnswersWhenThereIsSomething) {
   }));
   EXPECT_EQ(ValueOf(answers, "k8s.pod.name"), "web-0");
   EXPECT_EQ(ValueOf(answers, "k8s.container.name"), "");
-  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
   EXPECT_TRUE(Becomes([&] {
     answers = thread.Take();
     return !answers.containers.empty();
@@ -74,8 +74,8 @@ TEST(LabelThreadTest, AnswersWhenThereIsSomething) {
 TEST(LabelThreadTest, ForgetsAndIsConfiguredAnew) {
   const StateFolder state;
   const StateFolder other;
-  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
-  other.MakeContainer("bank", "vault", kUid, "safe", kId);
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
+  other.MakeContainer("bank", "vault", kUid, "safe", kContainerId);
   LabelThread thread(SettingsFor(state));
   LabelThread::Answers answers;
   const auto is_answered = [&] {
@@ -99,7 +99,7 @@ TEST(LabelThreadTest, ForgetsAndIsConfiguredAnew) {
 TEST(LabelThreadTest, AnswersNothingOfOtherSettings) {
   const StateFolder state;
   const RunningCat cat({"OTEL_SERVICE_NAME=shop"});
-  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
   LabelThread::Settings settings = SettingsFor(state);
   settings.environment.service_name = true;
   LabelThread thread(settings);
@@ -124,7 +124,7 @@ TEST(LabelThreadTest, AnswersNothingOfOtherSettings) {
 // The same names are answered again after settings that find the same.
 TEST(LabelThreadTest, AnswersAgainWithNewSettings) {
   const StateFolder state;
-  state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
+  state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
   LabelThread thread(SettingsFor(state));
   LabelThread::Answers answers;
   const auto is_answered = [&] {

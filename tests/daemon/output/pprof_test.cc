@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-std::string Gunzip(const std::string& bytes) {
+std::string Unzipped(const std::string& bytes) {
   z_stream stream = {};
   EXPECT_EQ(inflateInit2(&stream, 15 + 16), Z_OK);
   std::string in = bytes;
@@ -70,7 +70,7 @@ struct DecodedMapping {
 // again, and each id that is named must be there.
 class Decoded {
  public:
-  explicit Decoded(const std::string& gzipped) : bytes_(Gunzip(gzipped)) {
+  explicit Decoded(const std::string& gzipped) : bytes_(Unzipped(gzipped)) {
     Each(6, [&](pbf_reader&, std::string text) { strings.push_back(text); });
     EachMessage(5, [&](pbf_reader message) {
       auto fields = Numbers(message);
@@ -417,7 +417,7 @@ TEST(GzipTest, RoundTrip) {
   }
   for (const std::string& text :
        {std::string(), std::string("a"), std::string(3'000'000, 'x'), noise}) {
-    EXPECT_TRUE(Gunzip(Gzip(text)) == text) << text.size();
+    EXPECT_TRUE(Unzipped(Gzip(text)) == text) << text.size();
   }
 }
 

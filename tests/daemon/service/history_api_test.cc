@@ -12,12 +12,12 @@
 #include "daemon/service/history_api.h"
 #include "daemon/service/http_api.h"
 #include "tests/daemon/history/sample_parts.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
 
 using history::kFirstPart;
-using history::kSecond;
 using history::PartNumber;
 using testing::HasSubstr;
 using testing::Not;

@@ -11,11 +11,10 @@
 #include "daemon/base/now_ns.h"
 #include "daemon/history/queries.h"
 #include "tests/daemon/history/sample_parts.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
-
-using history::kSecond;
 
 constexpr std::chrono::seconds kPatience(20);
 

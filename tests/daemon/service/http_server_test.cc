@@ -29,6 +29,7 @@
 #include "daemon/service/metrics.h"
 #include "daemon/service/profile_hub.h"
 #include "ksym/base/unique_fd.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
@@ -41,8 +42,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr seconds kPatience(10);
+constexpr seconds kAnswerPatience(10);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
 #elif defined(__has_feature)
@@ -144,7 +144,7 @@ class HttpServerTest : public testing::Test {
   }
   // Until the server closes; "" is added for one that never does.
   static std::string ReadAll(const ksym::UniqueFd& fd,
-                             milliseconds patience = kPatience) {
+                             milliseconds patience = kAnswerPatience) {
     std::string all;
     const auto deadline = steady_clock::now() + patience;
     std::array<char, 65536> buffer = {};

@@ -20,6 +20,7 @@
 #include "daemon/service/metric_table.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/profile_hub.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
@@ -29,8 +30,6 @@ using std::chrono::steady_clock;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 // A profile of a second in which `name` was sampled so often, called by main.
 Profile Sampled(std::string_view name, uint64_t count, uint64_t start_ns = 0) {

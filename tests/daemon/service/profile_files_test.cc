@@ -17,6 +17,7 @@
 
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
@@ -24,8 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::hours;
 using testing::ElementsAre;
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 class ProfileFilesTest : public testing::Test {
  protected:

@@ -19,14 +19,13 @@
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
 #include "tests/daemon/service/loopback_listener.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 // Twice as long after each failure, of which a random half, up to a minute.
 TEST(BackoffTest, GrowsToAMinuteAndStartsAnew) {

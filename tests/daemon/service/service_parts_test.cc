@@ -18,14 +18,13 @@
 #include "daemon/service/service_signals.h"
 #include "daemon/service/systemd_notify.h"
 #include "ksym/base/unique_fd.h"
+#include "tests/daemon/service/second.h"
 
 namespace profd {
 namespace {
 
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
-
-constexpr uint64_t kSecond = 1'000'000'000;
 
 // An interval ends at multiples of its length, and when the clock is set.
 TEST(IntervalClockTest, IsAlignedAndFollowsTheClock) {

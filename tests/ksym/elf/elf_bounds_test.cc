@@ -70,17 +70,17 @@ std::string WithSections(uint64_t count, size_t name_bytes) {
   return bytes;
 }
 
-Result<ElfImage> Parse(std::string bytes) {
+Result<ElfImage> ParseBytes(std::string bytes) {
   return ElfImage::Parse(ByteSource::OfMemory(std::move(bytes)));
 }
 
 // As many sections as there may be are found, and one more is none.
 TEST(ElfBoundsTest, Sections) {
-  const auto most = Parse(WithSections(kMaxSections, 16));
+  const auto most = ParseBytes(WithSections(kMaxSections, 16));
   ASSERT_TRUE(most);
   EXPECT_TRUE(most->section_error());
   EXPECT_EQ(most->sections().size(), kMaxSections);
-  const auto more = Parse(WithSections(kMaxSections + 1, 16));
+  const auto more = ParseBytes(WithSections(kMaxSections + 1, 16));
   ASSERT_TRUE(more);
   EXPECT_TRUE(more->sections().empty());
   ASSERT_FALSE(more->section_error());
@@ -95,14 +95,14 @@ TEST(ElfBoundsTest, Sections) {
 // speak of, and one byte more is no table of names.
 TEST(ElfBoundsTest, SectionNames) {
   const auto begin = Clock::now();
-  const auto most = Parse(WithSections(kMaxSections, kMaxSectionNames));
+  const auto most = ParseBytes(WithSections(kMaxSections, kMaxSectionNames));
   ASSERT_TRUE(most);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(most->FindSection(".debug_info"), nullptr);
   }
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2));
   EXPECT_TRUE(most->section_error());
-  const auto more = Parse(WithSections(2, kMaxSectionNames + 1));
+  const auto more = ParseBytes(WithSections(2, kMaxSectionNames + 1));
   ASSERT_TRUE(more);
   ASSERT_FALSE(more->section_error());
   EXPECT_EQ(more->section_error().error().code(), ErrorCode::kLimit);
@@ -113,7 +113,7 @@ TEST(ElfBoundsTest, OneSectionName) {
   for (const size_t size : {kMaxSectionNameBytes, kMaxSectionNameBytes + 1}) {
     TestElf elf;
     elf.extra_name = std::string(size, 'n');
-    const auto image = Parse(Builder::Build(elf));
+    const auto image = ParseBytes(Builder::Build(elf));
     ASSERT_TRUE(image);
     EXPECT_EQ(image->FindSection(elf.extra_name) != nullptr,
               size == kMaxSectionNameBytes);
@@ -125,7 +125,7 @@ TEST(ElfBoundsTest, OneSectionName) {
 TEST(ElfBoundsTest, FirstOfEqualNames) {
   TestElf elf;
   elf.extra_name = ".text";
-  const auto image = Parse(Builder::Build(elf));
+  const auto image = ParseBytes(Builder::Build(elf));
   ASSERT_TRUE(image);
   EXPECT_EQ(image->FindSection(".text"), &image->sections()[1]);
 }
@@ -143,7 +143,7 @@ TEST(ElfBoundsTest, ProgramHeaders) {
     segment.p_type = PT_LOAD;
     segment.p_filesz = 1;
     for (size_t i = 0; i < count; ++i) Put(bytes, bytes.size(), segment);
-    const auto image = Parse(bytes);
+    const auto image = ParseBytes(bytes);
     ASSERT_EQ(image.has_value(), count == kMax);
     if (image) {
       EXPECT_EQ(image->segments().size(), kMax);
@@ -176,10 +176,10 @@ std::string BuildIdBehind(size_t count, size_t size) {
 
 // A build-id is found in the last note that is looked at, and in the largest.
 TEST(ElfBoundsTest, Notes) {
-  EXPECT_EQ(Parse(BuildIdBehind(kMaxNotes, 20))->build_id(), "ok");
-  EXPECT_EQ(Parse(BuildIdBehind(kMaxNotes + 1, 20))->build_id(), "");
-  EXPECT_EQ(Parse(BuildIdBehind(1, kMaxNoteBytes))->build_id(), "ok");
-  EXPECT_EQ(Parse(BuildIdBehind(1, kMaxNoteBytes + 1))->build_id(), "");
+  EXPECT_EQ(ParseBytes(BuildIdBehind(kMaxNotes, 20))->build_id(), "ok");
+  EXPECT_EQ(ParseBytes(BuildIdBehind(kMaxNotes + 1, 20))->build_id(), "");
+  EXPECT_EQ(ParseBytes(BuildIdBehind(1, kMaxNoteBytes))->build_id(), "ok");
+  EXPECT_EQ(ParseBytes(BuildIdBehind(1, kMaxNoteBytes + 1))->build_id(), "");
 }
 
 // A program whose symbol table claims so many symbols, which are all zero.

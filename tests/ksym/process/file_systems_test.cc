@@ -16,13 +16,13 @@
 namespace ksym {
 namespace {
 
-constexpr const char* kLine =
+constexpr const char* kMountLine =
     "36 35 98:7 /directory /mnt/a\\040b\\134c rw,noatime master:1 shared:2 - "
     "fuse.sshfs host:/home rw,user_id=1000\n";
 
 // A line's number, device, place and type are read, with its escapes decoded.
 TEST(MountinfoTest, ReadsALine) {
-  const auto mounts = ParseMountinfo(kLine);
+  const auto mounts = ParseMountinfo(kMountLine);
   ASSERT_TRUE(mounts);
   ASSERT_EQ(mounts->size(), 1u);
   EXPECT_EQ(mounts->front(), (Mount{.id = 36,
@@ -34,7 +34,7 @@ TEST(MountinfoTest, ReadsALine) {
 
 // What is no such line is skipped, and the others are read.
 TEST(MountinfoTest, SkipsOtherLines) {
-  const std::string good = kLine;
+  const std::string good = kMountLine;
   for (const std::string bad :
        {"\n", "36\n", "x 35 98:7 / / rw - ext4 d rw\n",
         "36 35 98 / / rw - ext4 d rw\n", "36 35 98:7 / relative rw - ext4 d\n",

@@ -14,7 +14,7 @@ namespace {
 constexpr uint64_t kCode = 0x1000;
 constexpr uint64_t kName = 0x2000;
 constexpr uint64_t kFile = 0x3000;
-constexpr uint64_t kLines = 0x4000;
+constexpr uint64_t kLineTable = 0x4000;
 
 // A process with one code object.
 class CodeObjectTest : public testing::Test {
@@ -23,12 +23,12 @@ class CodeObjectTest : public testing::Test {
     Put(kCode, 192);
     Set(kCode + layout_.code_name, kName);
     Set(kCode + layout_.code_file, kFile);
-    Set(kCode + layout_.code_lines, kLines);
+    Set(kCode + layout_.code_lines, kLineTable);
     Set(kCode + layout_.code_first_line, uint32_t{42});
     PutText(kName, "Handler.get", 1, true);
     PutText(kFile, "/srv/app.py", 1, true);
-    Put(kLines, 36);
-    Set(kLines + CpythonOffsets::kSize, uint64_t{4});
+    Put(kLineTable, 36);
+    Set(kLineTable + CpythonOffsets::kSize, uint64_t{4});
   }
 
   std::string& Put(uint64_t address, size_t size) {
@@ -101,7 +101,7 @@ TEST_F(CodeObjectTest, CutText) {
 // What cannot be read, or is no str, is an error; lines that cannot be read are
 // none.
 TEST_F(CodeObjectTest, Unreadable) {
-  Set(kLines + CpythonOffsets::kSize, uint64_t{1} << 62);
+  Set(kLineTable + CpythonOffsets::kSize, uint64_t{1} << 62);
   EXPECT_EQ(Read()->line_table, "");
   Set(kName + CpythonOffsets::kTextState, uint32_t{3 << 2 | 0x20});
   EXPECT_EQ(Read().error().code(), ErrorCode::kNotFound);

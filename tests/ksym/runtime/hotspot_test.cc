@@ -107,12 +107,12 @@ class HotspotTest : public testing::Test {
   }
   // A Method at kObjects, whose name is the second constant.
   void PutMethod(std::string_view class_name, std::string_view name) {
-    constexpr uint64_t kCode = kObjects + 0x100;
+    constexpr uint64_t kConstMethod = kObjects + 0x100;
     constexpr uint64_t kConstants = kObjects + 0x200;
     constexpr uint64_t kHolder = kObjects + 0x300;
-    Set(kObjects + 8, kCode);
-    Set(kCode + 8, kConstants);
-    Set(kCode + 34, uint16_t{2});
+    Set(kObjects + 8, kConstMethod);
+    Set(kConstMethod + 8, kConstants);
+    Set(kConstMethod + 34, uint16_t{2});
     Set(kConstants + 60, int32_t{3});
     Set(kConstants + 24, kHolder);
     Set(kConstants + 72 + 16, kObjects + 0x401);

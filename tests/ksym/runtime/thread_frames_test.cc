@@ -10,7 +10,7 @@
 namespace ksym {
 namespace {
 
-constexpr uint64_t kBegin = 0x10000;
+constexpr uint64_t kMemoryBegin = 0x10000;
 constexpr uint64_t kThread = 0x10000;  // pthread_self()
 constexpr uint64_t kState = 0x10100;   // PyThreadState
 constexpr uint64_t kCodeType = 0x10400;
@@ -38,7 +38,8 @@ class ThreadFramesTest : public testing::Test {
 
   template <typename T>
   void Set(uint64_t address, T value) {
-    std::memcpy(memory_.data() + (address - kBegin), &value, sizeof(value));
+    std::memcpy(memory_.data() + (address - kMemoryBegin), &value,
+                sizeof(value));
   }
   static uint64_t FrameAt(uint64_t number) { return kFrames + 128 * number; }
   static Address CodeAt(uint64_t number) { return {kCodes + 512 * number}; }
@@ -67,7 +68,7 @@ class ThreadFramesTest : public testing::Test {
 
   std::optional<CpythonFrames> Read() {
     PieceMemory memory;
-    memory.Add({kBegin}, std::as_bytes(std::span(memory_)));
+    memory.Add({kMemoryBegin}, std::as_bytes(std::span(memory_)));
     return ReadCpythonFrames(memory, interpreter_, {.pointer = {kThread}});
   }
 

@@ -26,7 +26,7 @@ Result<const V8Layout*> FindIn(const std::string& path) {
   return FindV8(source, *image);
 }
 
-std::string RefusalOf(const std::string& name) {
+std::string V8RefusalOf(const std::string& name) {
   const auto found = FindIn(KSYM_FORGED + ("v8_" + name) + ".so");
   return found ? "" : found.error().message();
 }
@@ -47,10 +47,10 @@ TEST(V8EngineTest, KnownByWhatItTells) {
 }
 
 TEST(V8EngineTest, Refusals) {
-  EXPECT_EQ(RefusalOf("unknown"),
+  EXPECT_EQ(V8RefusalOf("unknown"),
             "V8 of a version that is not known: SHARED_FUNCTION_INFO_TYPE is "
             "999");
-  EXPECT_EQ(RefusalOf("liar"),
+  EXPECT_EQ(V8RefusalOf("liar"),
             "V8 that is not as version 11.3: v8dbg_type_Script__SCRIPT_TYPE is "
             "168");
 }

@@ -21,7 +21,7 @@
 namespace ksym {
 namespace {
 
-constexpr CodeExtent kCode = {.base = {0x1000}, .size = 0x40000000};
+constexpr CodeExtent kExtent = {.base = {0x1000}, .size = 0x40000000};
 constexpr uint8_t kAbsolute4 = 3;  // DW_EH_PE_udata4
 
 CieFields Common() {
@@ -42,7 +42,7 @@ std::string WithFunctions(size_t count) {
   CfiBuilder builder(CfiLayout::kEhFrame);
   const size_t cie = builder.AddCie(Common());
   for (size_t i = 0; i < count; ++i) {
-    builder.AddFde(cie, kCode.base.value + 16 * i, 16, "");
+    builder.AddFde(cie, kExtent.base.value + 16 * i, 16, "");
   }
   return builder.bytes();
 }
@@ -51,11 +51,11 @@ std::string WithFunctions(size_t count) {
 // none.
 TEST(UnwindBoundsTest, Functions) {
   const auto most =
-      BuildSectionTable(SectionOf(WithFunctions(kMaxFrameEntries)), kCode);
+      BuildSectionTable(SectionOf(WithFunctions(kMaxFrameEntries)), kExtent);
   ASSERT_TRUE(most) << most.error().message();
   EXPECT_EQ(most->counts.fdes, kMaxFrameEntries);
-  const auto more =
-      BuildSectionTable(SectionOf(WithFunctions(kMaxFrameEntries + 1)), kCode);
+  const auto more = BuildSectionTable(
+      SectionOf(WithFunctions(kMaxFrameEntries + 1)), kExtent);
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code(), ErrorCode::kLimit);
 }
@@ -87,8 +87,8 @@ TEST(UnwindBoundsTest, CommonEntries) {
     CfiBuilder builder(CfiLayout::kEhFrame);
     for (size_t i = 1; i < count; ++i) builder.AddCie(Common());
     const size_t cie = builder.AddCie(Common());
-    builder.AddFde(cie, kCode.base.value, 16, "");
-    const auto table = BuildSectionTable(SectionOf(builder.bytes()), kCode);
+    builder.AddFde(cie, kExtent.base.value, 16, "");
+    const auto table = BuildSectionTable(SectionOf(builder.bytes()), kExtent);
     ASSERT_EQ(table.has_value(), count == kMaxCommonEntries);
     if (!table) {
       EXPECT_EQ(table.error().code(), ErrorCode::kLimit);
@@ -109,10 +109,10 @@ TEST(UnwindBoundsTest, Rows) {
     }
     CfiBuilder builder(CfiLayout::kEhFrame);
     const size_t cie = builder.AddCie(Common());
-    builder.AddFde(cie, kCode.base.value, rows - 1, instructions);
-    builder.AddFde(cie, kCode.base.value + rows - 1, 1, "\x0e\x20");
+    builder.AddFde(cie, kExtent.base.value, rows - 1, instructions);
+    builder.AddFde(cie, kExtent.base.value + rows - 1, 1, "\x0e\x20");
     const auto table = BuildSectionTable(SectionOf(builder.bytes()),
-                                         {.base = kCode.base, .size = rows});
+                                         {.base = kExtent.base, .size = rows});
     ASSERT_EQ(table.has_value(), rows == kMaxUnwindRows);
     if (table) {
       EXPECT_EQ(table->rows.size(), kMaxUnwindRows);
