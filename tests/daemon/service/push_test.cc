@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -144,6 +145,13 @@ PushClient::Outcome SendTo(FakeReceiver& receiver, std::string& why,
   return client->Send(entry, why);
 }
 
+// OpenSSL writes to a socket without MSG_NOSIGNAL, and the service ignores the
+// signal.
+class PushConnectionTest : public testing::Test {
+ protected:
+  void SetUp() override { ::signal(SIGPIPE, SIG_IGN); }
+};
+
 // What the sockets' buffers take, and more than any bound.
 constexpr size_t kMaxSent = size_t{16} << 20;
 
@@ -186,7 +194,7 @@ TEST(PushClientTest, EndlessHeadersAreNotRead) {
 
 // Neither does one that sends a byte now and then: the whole answer has so
 // long.
-TEST(PushConnectionTest, SlowAnswerEndsInTime) {
+TEST_F(PushConnectionTest, SlowAnswerEndsInTime) {
   FakeReceiver receiver("HTTP/1.1 200 OK\r\nA: ", "b", milliseconds(20));
   auto connection = PushConnection::Make(*ParsePushUrl(receiver.url("/")),
                                          {.token = {},
@@ -205,7 +213,7 @@ TEST(PushConnectionTest, SlowAnswerEndsInTime) {
 const std::string kTlsRecord("\x16\x03\x03\x40\x00", 5);
 
 // Nor does one whose TLS handshake never ends.
-TEST(PushConnectionTest, SlowHandshakeEndsInTime) {
+TEST_F(PushConnectionTest, SlowHandshakeEndsInTime) {
   FakeReceiver receiver(kTlsRecord, "b", milliseconds(20));
   auto connection =
       PushConnection::Make(*ParsePushUrl(receiver.url("/", "https")),
@@ -224,7 +232,7 @@ TEST(PushConnectionTest, SlowHandshakeEndsInTime) {
 }
 
 // Stopping does not wait for it either.
-TEST(PushConnectionTest, StopEndsAHandshake) {
+TEST_F(PushConnectionTest, StopEndsAHandshake) {
   FakeReceiver receiver(kTlsRecord, "b", milliseconds(20));
   auto connection = PushConnection::Make(
       *ParsePushUrl(receiver.url("/", "https")), {.token = {}});
