@@ -84,13 +84,28 @@ function(ksym_executable name)
   target_link_libraries(${name} PRIVATE ksym_compile_options ${ARG_DEPENDS})
 endfunction()
 
-# ksym_test(NAME SOURCES a_test.cc ... [DEPENDS target ...] [LABELS l ...])
+# ksym_test(NAME SOURCES a_test.cc ... [ALONE b_test.cc ...]
+#           [DEPENDS target ...] [LABELS l ...])
 # A GoogleTest program, one ctest entry per program. A test that calls
-# GTEST_SKIP prints why; ctest counts the program as passed.
+# GTEST_SKIP prints why; ctest counts the program as passed. ALONE: as for
+# ksym_library. Without CMAKE_UNITY_BUILD every source is compiled alone, which
+# clang-tidy needs.
 function(ksym_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;LABELS" ${ARGN})
   ksym_executable(${name} SOURCES ${ARG_SOURCES}
     DEPENDS ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  set_source_files_properties(${ARG_ALONE} PROPERTIES
+    SKIP_UNITY_BUILD_INCLUSION ON)
+  set(together ${ARG_SOURCES})
+  list(REMOVE_ITEM together ${ARG_ALONE})
+  list(LENGTH together count)
+  if(KSYM_TEST_UNITY_BUILD AND count GREATER 1)
+    # Batches of at most eight, none much smaller than another.
+    math(EXPR batches "(${count} + 7) / 8")
+    math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+    set_target_properties(${name} PROPERTIES
+      UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+  endif()
   target_compile_options(${name} PRIVATE ${KSYM_TEST_OPTIONS})
   use_precompiled_headers(${name} test_precompiled)
   target_compile_definitions(${name} PRIVATE
