@@ -188,8 +188,9 @@ void FileFlame::UniteStacks() {
     AddUpTo64Bits(stacks_[kept].count, stacks_[at].count);
     AddUpTo64Bits(stacks_[kept].value, stacks_[at].value);
   }
-  if (!stacks_.empty())
-    stacks_.erase(stacks_.begin() + kept + 1, stacks_.end());
+  if (stacks_.empty()) return;
+  stacks_.erase(stacks_.begin() + static_cast<ptrdiff_t>(kept) + 1,
+                stacks_.end());
 }
 
 ksym::Status FileFlame::Finish(const TakeTree& take) {
@@ -217,26 +218,22 @@ void FileFlame::AddStack(const Stack& stack) {
   const StackKey key = stack.key;
   const uint32_t root = RootNode(key.root());
   const uint32_t user = Walk(root, key.user(), /*is_kernel=*/false);
+  // Stacks are different, so a caller has one mark.
   const uint32_t end = key.is_rare()
-                           ? MarkOf(user)
+                           ? AddNode({.parent = user, .frame = kRareFrame})
                            : Walk(user, key.kernel(), /*is_kernel=*/true);
   AddUpTo64Bits(nodes_[end].count, stack.count);
   AddUpTo64Bits(nodes_[end].value, stack.value);
 }
 
 uint32_t FileFlame::RootNode(uint32_t root) {
-  if (root_nodes_[root] == 0) {
-    root_nodes_[root] = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back({.parent = 0, .frame = root & kAllFrames});
-  }
-  return root_nodes_[root];
+  uint32_t& node = root_nodes_[root];
+  if (node == 0) node = AddNode({.parent = 0, .frame = root & kAllFrames});
+  return node;
 }
 
-// The stack that ended in a mark before is of the same caller, or none is.
-uint32_t FileFlame::MarkOf(uint32_t caller) {
-  if (nodes_.back().parent != caller || nodes_.back().frame != kRareFrame) {
-    nodes_.push_back({.parent = caller, .frame = kRareFrame});
-  }
+uint32_t FileFlame::AddNode(const FlameNode& node) {
+  nodes_.push_back(node);
   return static_cast<uint32_t>(nodes_.size() - 1);
 }
 
@@ -263,12 +260,10 @@ uint32_t FileFlame::Walk(uint32_t from, uint32_t stack, bool is_kernel) {
   uint32_t end = at == 0 ? from : places_[numbers_[at]][side].node;
   for (const uint32_t node : path_ | std::views::reverse) {
     const uint32_t function = same_.FunctionOf(tables_.nodes[node].function);
-    const auto place = static_cast<uint32_t>(nodes_.size());
-    places_[numbers_[node]][side] = {.below = from, .node = place};
-    nodes_.push_back({.parent = end,
-                      .is_kernel = is_kernel,
-                      .frame = function & kAllFrames});
-    end = place;
+    end = AddNode({.parent = end,
+                   .is_kernel = is_kernel,
+                   .frame = function & kAllFrames});
+    places_[numbers_[node]][side] = {.below = from, .node = end};
   }
   return end;
 }

@@ -122,7 +122,7 @@ class FileFlame {
   void UniteStacks();
   void AddStack(const Stack& stack);
   uint32_t RootNode(uint32_t root);
-  uint32_t MarkOf(uint32_t caller);
+  uint32_t AddNode(const FlameNode& node);
   uint32_t NumberOf(uint32_t node);
   uint32_t Walk(uint32_t from, uint32_t stack, bool is_kernel);
   void Clear();
