@@ -232,7 +232,9 @@ TEST_F(HttpServerTest, SlowRequestsKeepNobodyOut) {
 // Clients that wait for a profile keep nobody from a quick answer.
 TEST_F(HttpServerTest, LongRequestsKeepNobodyFromOthers) {
   Start();
-  const auto waiting = Leave(Way::kTcp, 100, kLong);
+  // Some at a time: a busy machine accepts no hundred at once.
+  std::vector<std::vector<ksym::UniqueFd>> waiting;
+  for (int i = 0; i < 5; ++i) waiting.push_back(Leave(Way::kTcp, 20, kLong));
   EXPECT_THAT(Ask(Way::kTcp, "/healthz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Ask(Way::kUnix, "/metrics"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Ask(Way::kTcp, "/debug/pprof/profile?seconds=1"),
