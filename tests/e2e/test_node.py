@@ -260,15 +260,19 @@ class NodeTest(harness.E2eTest):
         run = self.profile("-F", 997, "-U", "--by", "pid", "--", "/bin/sh",
                            "-c", "for i in 1 2 3 4 5 6; do %s -e '%s'; done" %
                            (node, text))
-        first, counts = None, {True: 0, False: 0}
+        by_process = {}
         for frames, count in harness.Folded(run.stdout).lines:
-            first = first or frames[0]
-            # The first one may begin before the tables are there.
-            if any("JSEntry" in frame for frame in frames) and \
-                    frames[0] != first:
+            if any("JSEntry" in frame for frame in frames):
+                pid = int(frames[0].rsplit("-", 1)[1])
+                counts = by_process.setdefault(pid, {True: 0, False: 0})
                 counts["[javascript]" not in frames] += count
-        self.assertGreater(counts[True], 50)
-        self.assertLess(counts[False], 0.05 * counts[True], counts)
+        # The first one or two may begin before the tables are there, and each
+        # has some samples of its start: one in twenty on a calm machine.
+        later = [by_process[pid] for pid in sorted(by_process)[2:]]
+        named, nameless = (sum(counts[is_named] for counts in later)
+                           for is_named in (True, False))
+        self.assertGreater(named, 50)
+        self.assertLess(nameless, 0.1 * named, by_process)
 
     def test_webassembly(self):
         # A function of WebAssembly that JavaScript calls has its number, which
