@@ -2,6 +2,7 @@
 #include "daemon/history/file_flame.h"
 
 #include <algorithm>
+#include <optional>
 #include <ranges>
 #include <tuple>
 #include <utility>
@@ -161,8 +162,9 @@ void FileFlame::FoldRare() {
     AddUpTo64Bits(totals_[same_.NodeOf(tables_.nodes[i].parent)], totals_[i]);
     order.push_back(totals_[i]);
   }
-  rare_up_to_ = RareTotal(std::move(order), most_);
-  if (rare_up_to_ == 0) return;
+  const std::optional<uint64_t> rare = RareTotal(std::move(order), most_);
+  if (!rare) return;
+  rare_up_to_ = *rare;
   // By node: it, or its last caller that stays.
   std::vector<uint32_t> kept(totals_.size());
   for (uint32_t i = 1; i < kept.size(); ++i) {

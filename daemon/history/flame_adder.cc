@@ -81,7 +81,7 @@ class FlameAdder::File {
                             adder_.bounds_.max_bytes >> 20));
   }
 
-  // Of a file that was thinned out as well.
+  // A file that was thinned out has marks of its own.
   bool IsMark(const FlameNode& node) const {
     return node.frame == FileFlame::kRareFrame ||
            tables_.strings.Get(tables_.functions[node.frame].name) ==
@@ -224,14 +224,14 @@ uint64_t FlameAdder::AddTree(std::span<const FlameNode> nodes, size_t most,
       order.push_back(totals[i]);
     }
   }
-  const uint64_t rare = RareTotal(std::move(order), most);
+  const std::optional<uint64_t> rare = RareTotal(std::move(order), most);
   std::vector<uint32_t> places(nodes.size());
   for (size_t i = 1; i < nodes.size(); ++i) {
     const FlameNode& node = nodes[i];
     const uint32_t parent = places[node.parent];
     const bool is_kernel = node.is_kernel != 0;
     // Roots stay however small: they say whose stacks these are.
-    if (node.parent == 0 || totals[i] > rare) {
+    if (node.parent == 0 || !rare || totals[i] > *rare) {
       places[i] = ChildOf(parent, reading.frame_of(node), is_kernel);
     } else if (IsRare(parent)) {
       places[i] = parent;
@@ -241,7 +241,7 @@ uint64_t FlameAdder::AddTree(std::span<const FlameNode> nodes, size_t most,
     AddUpTo64Bits(nodes_[places[i]].count, node.count);
     AddUpTo64Bits(nodes_[places[i]].value, node.value);
   }
-  return rare;
+  return rare.value_or(0);
 }
 
 void FlameAdder::Prune(size_t nodes) {

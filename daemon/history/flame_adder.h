@@ -39,8 +39,8 @@ class FlameAdder {
   static constexpr size_t kMaxRoots = 4096;
 
   struct Bounds {
-    // Of the tree in the end: so many nodes, and "[rare callees]" beside each,
-    // at the most; kMaxNodes where this is more.
+    // The tree has so many nodes in the end at the most, or kMaxNodes where
+    // this is more, and "[rare callees]" beside each.
     size_t nodes = 0;
     size_t max_bytes = 0;  // of the texts and frames beside the tree
   };

@@ -17,8 +17,8 @@ std::vector<uint64_t> TotalsOf(std::span<const FlameNode> nodes) {
   return totals;
 }
 
-uint64_t RareTotal(std::vector<uint64_t> totals, size_t most) {
-  if (totals.size() <= most) return 0;
+std::optional<uint64_t> RareTotal(std::vector<uint64_t> totals, size_t most) {
+  if (totals.size() <= most) return std::nullopt;
   std::ranges::nth_element(totals, totals.begin() + static_cast<int64_t>(most),
                            std::greater());
   return totals[most];

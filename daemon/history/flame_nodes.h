@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,8 +25,8 @@ inline constexpr uint32_t kAllFrames = (uint32_t{1} << 31) - 1;
 // What each node stands for with all that it calls: never more than its caller.
 std::vector<uint64_t> TotalsOf(std::span<const FlameNode> nodes);
 
-// The largest of these totals that is rare where `most` are to stay; 0 where
-// there are no more.
-uint64_t RareTotal(std::vector<uint64_t> totals, size_t most);
+// The largest of these totals that is rare where `most` are to stay; nothing
+// where there are no more.
+std::optional<uint64_t> RareTotal(std::vector<uint64_t> totals, size_t most);
 
 }  // namespace profd::history

@@ -14,6 +14,7 @@
 #include "daemon/history/range_profile.h"
 #include "daemon/output/flame_tree.h"
 #include "tests/daemon/history/sample_parts.h"
+#include "tests/daemon/history/stack_parts.h"
 
 namespace profd::history {
 namespace {
@@ -236,6 +237,17 @@ TEST(FlameAdder, LeavesOutNoMoreThanItSays) {
     // Beside each node, and each root, a mark.
     EXPECT_LE(FlameTree(flame).nodes().size(), 2 * (nodes + 2) + 1);
   }
+}
+
+// A stack that stands for nothing is none too many.
+TEST(FlameAdder, KeepsWhatHasNoValue) {
+  std::vector<Profile> parts = {PartOf(
+      0, {{.user = "main;a", .kind = 1}, {.user = "main;b", .kind = 1}})};
+  const Profile flame = FlameOf({TablesOf(parts)}, 100,
+                                {.kind = parts[0].metadata.kinds[1].name});
+  EXPECT_EQ(StacksOf(flame), (std::map<std::string, uint64_t>{
+                                 {"app;main;a;", 1}, {"app;main;b;", 1}}));
+  EXPECT_THAT(flame.metadata.warnings, testing::IsEmpty());
 }
 
 // One file, of which each of several trees is as large as there may be.
