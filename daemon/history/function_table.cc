@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 #include <tuple>
 
+#include "daemon/base/bounded_sum.h"
 #include "daemon/history/table_check.h"
 #include "daemon/output/hot_spots.h"
 
@@ -19,11 +19,6 @@ using ksym::Fail;
 using ksym::Status;
 
 constexpr std::string_view kNamelessFunction = "[unknown]";
-
-void AddBounded(uint64_t& sum, uint64_t value) {
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  sum = value > kMost - sum ? kMost : sum + value;
-}
 
 // Goes through a tree of nodes branch by branch.
 class Branches {
@@ -114,11 +109,11 @@ class FunctionAdder::File {
         continue;
       }
       const uint64_t value = adder_.kind_.ValueOfRow(series, row);
-      AddBounded(adder_.table_.sum, value);
+      AddUpTo64Bits(adder_.table_.sum, value);
       // The kernel's stack is the inner one where there are both.
-      AddBounded(self_[row.kernel != 0 ? row.kernel : row.user], value);
-      if (row.user != 0) AddBounded(sums_[row.user], value);
-      if (row.kernel != 0) AddBounded(sums_[row.kernel], value);
+      AddUpTo64Bits(self_[row.kernel != 0 ? row.kernel : row.user], value);
+      if (row.user != 0) AddUpTo64Bits(sums_[row.user], value);
+      if (row.kernel != 0) AddUpTo64Bits(sums_[row.kernel], value);
     }
   }
 
@@ -130,7 +125,7 @@ class FunctionAdder::File {
     for (size_t i = tables_.nodes.size(); --i > 0;) {
       const Node& node = tables_.nodes[i];
       if (sums_[i] == 0) continue;
-      AddBounded(sums_[node.parent], sums_[i]);
+      AddUpTo64Bits(sums_[node.parent], sums_[i]);
       is_used[node.function] = true;
     }
     for (size_t i = 0; i < is_used.size(); ++i) {
@@ -157,13 +152,13 @@ class FunctionAdder::File {
       StringTable& strings = adder_.table_.strings;
       const uint32_t line = adder_.LineOf(
           {.name = strings.Intern(kNoStackName), .kind = &kUserFrame});
-      AddBounded(adder_.table_.lines[line].self, self_[0]);
-      AddBounded(adder_.table_.lines[line].total, self_[0]);
+      AddUpTo64Bits(adder_.table_.lines[line].self, self_[0]);
+      AddUpTo64Bits(adder_.table_.lines[line].total, self_[0]);
     }
     for (size_t i = 1; i < self_.size(); ++i) {
       if (self_[i] == 0) continue;
       const uint32_t line = lines_[tables_.nodes[i].function];
-      AddBounded(adder_.table_.lines[line].self, self_[i]);
+      AddUpTo64Bits(adder_.table_.lines[line].self, self_[i]);
     }
   }
 
@@ -176,7 +171,7 @@ class FunctionAdder::File {
                  [&](uint32_t node) {
                    const uint32_t line = lines_[tables_.nodes[node].function];
                    if (times_above[line]++ != 0) return;
-                   AddBounded(adder_.table_.lines[line].total, sums_[node]);
+                   AddUpTo64Bits(adder_.table_.lines[line].total, sums_[node]);
                  },
                  [&](uint32_t node) {
                    --times_above[lines_[tables_.nodes[node].function]];

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "daemon/base/bounded_sum.h"
 #include "daemon/history/pod_names.h"
 #include "daemon/history/table_check.h"
 #include "daemon/output/cgroup_path.h"
@@ -48,12 +49,6 @@ std::string NameIn(const Tables& tables, const PodNames& pods,
       return std::to_string(series.pid);
   }
   return {};
-}
-
-// Sums are of 64 bits: at a thousand CPUs that is half a year of nanoseconds.
-void AddValue(uint64_t& sum, uint64_t value) {
-  constexpr uint64_t kLargest = std::numeric_limits<uint64_t>::max();
-  sum = value > kLargest - sum ? kLargest : sum + value;
 }
 
 }  // namespace
@@ -127,7 +122,7 @@ void TimelineAdder::AddCells(Cell place, const Part& part,
   const auto add = [&](Slot slot, uint64_t some) {
     if (some == 0) return;
     if (place.name == kRestName) {
-      AddValue(rest_[slot], some);
+      AddUpTo64Bits(rest_[slot], some);
     } else {
       cells.push_back({.name = place.name, .slot = slot, .value = some});
     }
@@ -229,12 +224,12 @@ void TimelineAdder::Merge(std::vector<Cell> cells) {
   std::ranges::sort(cells, {}, place);
   for (const Cell& cell : cells) {
     if (!cells_.empty() && place(cells_.back()) == place(cell)) {
-      AddValue(cells_.back().value, cell.value);
+      AddUpTo64Bits(cells_.back().value, cell.value);
       continue;
     }
     if (cells_.size() >= kMaxCells) Shrink();
     if (is_rest_[cell.name]) {
-      AddValue(rest_[cell.slot], cell.value);
+      AddUpTo64Bits(rest_[cell.slot], cell.value);
     } else {
       cells_.push_back(cell);
     }
@@ -245,8 +240,9 @@ std::vector<TimelineAdder::Weight> TimelineAdder::Weights() const {
   std::vector<Weight> weights(names_.size());
   for (const Cell& cell : cells_) {
     Weight& weight = weights[cell.name];
-    AddValue(cell.slot < line_.steps.size() ? weight.first_lane : weight.others,
-             cell.value);
+    AddUpTo64Bits(
+        cell.slot < line_.steps.size() ? weight.first_lane : weight.others,
+        cell.value);
   }
   return weights;
 }
@@ -269,10 +265,10 @@ void TimelineAdder::Shrink() {
   });
   for (const Cell& cell : cells_) {
     if (is_rest_[cell.name]) {
-      AddValue(rest_[cell.slot], cell.value);
+      AddUpTo64Bits(rest_[cell.slot], cell.value);
     } else if (!kept.empty() && kept.back().name == cell.name &&
                kept.back().slot == cell.slot) {
-      AddValue(kept.back().value, cell.value);
+      AddUpTo64Bits(kept.back().value, cell.value);
     } else {
       kept.push_back(cell);
     }
@@ -301,7 +297,7 @@ void TimelineAdder::AddRows() {
   }
   for (const Cell& cell : cells_) {
     const size_t row = row_of_name[cell.name];
-    AddValue(
+    AddUpTo64Bits(
         row == kNone ? rest_[cell.slot] : line_.rows[row].values[cell.slot],
         cell.value);
   }
@@ -325,7 +321,7 @@ Timeline TimelineAdder::Finish() && {
   AddRows();
   for (Timeline::Row& row : line_.rows) {
     SplitLanes(row);
-    for (const uint64_t value : row.values) AddValue(row.sum, value);
+    for (const uint64_t value : row.values) AddUpTo64Bits(row.sum, value);
   }
   for (size_t lane = 0; lane < kinds_.lanes().size(); ++lane) {
     const OneKind& kind = kinds_.lanes()[lane];
