@@ -23,8 +23,8 @@ inline constexpr std::array<size_t, 4> kColumnsOfVersions = {51, 55, kColumns,
 using Columns = std::array<std::string, kColumns>;
 using ColumnViews = std::array<std::string_view, kColumns>;
 
-// What is read of a file. Without stacks there are no functions and no nodes,
-// and all rows name node 0.
+// A reader may leave the stacks of a file out. Tables have no functions and no
+// nodes then, and all rows name node 0.
 enum class Content : uint8_t { kAll, kNoStacks };
 // Whether a column is none of those that are left out.
 bool HasColumn(Content content, size_t column);

@@ -83,7 +83,7 @@ using TakeFile = std::function<ksym::Status(const FileContent& file)>;
 struct FilesWanted {
   const Selection& selection;
   Content content = Content::kAll;  // of segments, or more
-  // Of those that are in the times as a whole: the summary if there is one.
+  // A segment's summary is read in its place if all of it is in the times.
   bool takes_summaries = false;
 };
 

@@ -292,7 +292,7 @@ Result<std::string> EncodeSegment(Tables& tables, Sequences sequences,
   const Columns columns = EncodeColumns(tables, {});
   std::string summary_bytes;
   if (summary != nullptr) summary_bytes = Join(EncodeColumns(*summary, {}));
-  // What is too large to be read would be read for nothing.
+  // A summary that readers would refuse only costs room.
   if (summary_bytes.size() > kMaxColumnBytes) summary_bytes.clear();
   // Several numbers are those of an hour. Neither that nor what was thinned out
   // is packed again, and both are kept for long.
