@@ -13,9 +13,9 @@
 namespace ksym {
 namespace {
 
-// Paths of all files of one unit; a hostile header names one long directory
-// many times.
-constexpr size_t kMaxPathBytes = size_t{64} << 20;
+// Directories and files of one unit, with their paths. A hostile header names
+// one long directory many times, or millions of files that take no bytes in it.
+constexpr size_t kMaxFileBytes = size_t{64} << 20;
 
 std::unexpected<Error> Corrupt(uint64_t offset, std::string_view what) {
   return Fail(ErrorCode::kCorrupt, ".debug_line at offset " +
@@ -44,6 +44,11 @@ struct LineTable::Header {
 
 // A directory and a name as they are written; the result is absolute if one of
 // the three is.
+bool LineTable::CountDirectory() {
+  file_bytes_ += sizeof(std::string_view);
+  return file_bytes_ <= kMaxFileBytes;
+}
+
 bool LineTable::AddFile(std::string_view comp_dir, std::string_view directory,
                         std::string_view name) {
   std::string path;
@@ -52,7 +57,7 @@ bool LineTable::AddFile(std::string_view comp_dir, std::string_view directory,
     AppendPath(directory, path);
   }
   AppendPath(name, path);
-  path_bytes_ += path.size();
+  file_bytes_ += sizeof(SourceFile) + path.size();
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) {
     files_.push_back({"", std::move(path)});
@@ -61,7 +66,7 @@ bool LineTable::AddFile(std::string_view comp_dir, std::string_view directory,
     files_.push_back(
         {path.substr(0, std::max<size_t>(slash, 1)), path.substr(slash + 1)});
   }
-  return path_bytes_ <= kMaxPathBytes;
+  return file_bytes_ <= kMaxFileBytes;
 }
 
 // Versions 2 to 4: texts, the directories first.
@@ -72,6 +77,7 @@ bool LineTable::ReadOldFiles(ByteCursor& in, std::string_view comp_dir) {
     if (!in.ok()) return false;
     if (directory.empty()) break;
     directories.push_back(directory);
+    if (!CountDirectory()) return false;
   }
   for (;;) {
     const auto name = in.ReadCString();
@@ -132,6 +138,7 @@ bool LineTable::ReadFiles(const DwarfFile& file, const DwarfUnit& unit,
   for (uint64_t i = 0; i < directory_count; ++i) {
     if (!entry.ReadEntry(file, unit, header.format, in)) return false;
     directories.push_back(entry.path);
+    if (!CountDirectory()) return false;
   }
   if (!entry.Read(in)) return false;
   const uint64_t file_count = in.ReadUleb128();

@@ -72,6 +72,8 @@ class LineTable {
   struct EntryFormat;
   bool ReadFiles(const DwarfFile& file, const DwarfUnit& unit,
                  const Header& header, ByteCursor& in);
+  // false, as of AddFile(): there are too many.
+  bool CountDirectory();
   bool AddFile(std::string_view comp_dir, std::string_view directory,
                std::string_view name);
   void AppendSequenceRows(const Sequence& sequence, const AddressRange& range,
@@ -79,7 +81,7 @@ class LineTable {
 
   Columns columns_;
   uint16_t version_ = 0;
-  size_t path_bytes_ = 0;
+  size_t file_bytes_ = 0;
   std::vector<SourceFile> files_;
   std::vector<LineRow> rows_;
   std::vector<Sequence> sequences_;  // sorted by start

@@ -54,6 +54,17 @@ def section(path, name):
     return int(found[1], 16), int(found[2], 16)
 
 
+FILES_WITHOUT_BYTES = 40 << 20
+
+
+def uleb128(number):
+    data = bytearray()
+    while number >= 0x80:
+        data.append(0x80 | number & 0x7f)
+        number >>= 7
+    return bytes(data + bytes([number]))
+
+
 def patch(path, offset, data):
     with open(path, "r+b") as file:
         file.seek(offset)
@@ -76,6 +87,31 @@ class MissingParts(Directory):
         done = run(GEN, "-o", gsym, program)
         self.assertEqual(done.returncode, 0, done.stderr)
         return gsym, done.stderr
+
+    # A header may say of millions of directories and files that they take no
+    # bytes in it.
+    def test_files_without_bytes(self):
+        for which in ("directories", "files"):
+            with self.subTest(which):
+                program = self.compile("-gdwarf-5")
+                count = uleb128(FILES_WITHOUT_BYTES)
+                lists = (b"\0" + count + b"\0\0" if which == "directories"
+                         else b"\0\0\0" + count)
+                header = (bytes([1, 1, 1, 0xfb, 14, 1]) + lists)
+                table = (struct.pack("<HBBI", 5, 8, 0, len(header)) + header +
+                         bytes(FILES_WITHOUT_BYTES))
+                with open(self.path("lines"), "wb") as file:
+                    file.write(struct.pack("<I", len(table)) + table)
+                must("objcopy", "--update-section",
+                     ".debug_line=" + self.path("lines"), program)
+                # It is refused: the functions are there, and little memory
+                # was needed.
+                gsym = self.path("program.gsym")
+                process = os.posix_spawn(GEN, [GEN, "-q", "-o", gsym, program],
+                                         os.environ)
+                _, status, usage = os.wait4(process, 0)
+                self.assertEqual(status, 0)
+                self.assertLess(usage.ru_maxrss, 512 << 10)
 
     # The lines are in the program itself; its functions are known by symbols.
     def test_split_files_that_are_gone(self):
