@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -18,22 +19,24 @@ class UnitQueue {
   UnitQueue(const ksym::UnitWork& work, size_t slots)
       : work_(work), slots_(slots) {}
 
-  // On each worker: reads the next unit as soon as its slot is free.
+  // On each worker: reads units until there are none, or one cannot be read.
   void Work() {
-    for (;;) {
-      std::unique_lock lock(mutex_);
-      const size_t index = next_read_++;
-      if (index >= work_.unit_count) return;
-      // The unit that is to be added next never waits here, so AddAll() goes
-      // on.
-      changed_.wait(lock, [&] { return index < added_ + slots_.size(); });
-      lock.unlock();
-      Slot& slot = slots_[index % slots_.size()];
-      work_.read(index, slot.unit);
-      lock.lock();
-      slot.is_read = true;
-      changed_.notify_all();
+    try {
+      while (ReadNext()) {
+      }
+    } catch (...) {
+      // It is for the caller's thread: one that leaves a thread ends the
+      // program without a word.
+      Stop(std::current_exception());
     }
+  }
+
+  // Lets the workers end without what is not begun.
+  void Stop(std::exception_ptr failure = nullptr) {
+    const std::lock_guard lock(mutex_);
+    is_stopped_ = true;
+    if (failure_ == nullptr) failure_ = std::move(failure);
+    changed_.notify_all();
   }
 
   // On the caller's thread: adds the units as they become ready.
@@ -41,7 +44,8 @@ class UnitQueue {
     for (size_t i = 0; i < work_.unit_count; ++i) {
       Slot& slot = slots_[i % slots_.size()];
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return slot.is_read; });
+      changed_.wait(lock, [&] { return slot.is_read || failure_ != nullptr; });
+      if (failure_ != nullptr) std::rethrow_exception(failure_);
       lock.unlock();
       // Without the lock: the workers read on meanwhile. Nobody else touches
       // the slot before `added_` says that it is free.
@@ -61,12 +65,44 @@ class UnitQueue {
     bool is_read = false;
   };
 
+  // The next unit, as soon as its slot is free. False: there is none.
+  bool ReadNext() {
+    std::unique_lock lock(mutex_);
+    const size_t index = next_read_++;
+    if (index >= work_.unit_count) return false;
+    // The unit that is to be added next never waits here, so AddAll() goes on.
+    changed_.wait(
+        lock, [&] { return index < added_ + slots_.size() || is_stopped_; });
+    if (is_stopped_) return false;
+    lock.unlock();
+    Slot& slot = slots_[index % slots_.size()];
+    work_.read(index, slot.unit);
+    lock.lock();
+    slot.is_read = true;
+    changed_.notify_all();
+    return true;
+  }
+
   const ksym::UnitWork& work_;
   std::vector<Slot> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
   size_t next_read_ = 0;
   size_t added_ = 0;
+  bool is_stopped_ = false;
+  std::exception_ptr failure_;
+};
+
+// Ends the workers' waits when it goes, so that they can be joined.
+class Stopping {
+ public:
+  explicit Stopping(UnitQueue& queue) : queue_(queue) {}
+  ~Stopping() { queue_.Stop(); }
+  Stopping(const Stopping&) = delete;
+  Stopping& operator=(const Stopping&) = delete;
+
+ private:
+  UnitQueue& queue_;
 };
 
 void RunAlone(const ksym::UnitWork& work,
@@ -92,6 +128,9 @@ ksym::UnitRunner RunUnitsOnThreads(
     UnitQueue queue(work, 2 * count);
     std::vector<std::jthread> workers;
     workers.reserve(count);
+    // Goes before the workers: also where a thread cannot be had, or where
+    // there is no memory to add a unit.
+    const Stopping stopping(queue);
     for (size_t i = 0; i < count; ++i) {
       workers.emplace_back([&queue] { queue.Work(); });
     }
