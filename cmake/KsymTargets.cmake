@@ -88,8 +88,7 @@ endfunction()
 #           [DEPENDS target ...] [LABELS l ...])
 # A GoogleTest program, one ctest entry per program. A test that calls
 # GTEST_SKIP prints why; ctest counts the program as passed. ALONE: as for
-# ksym_library. Without CMAKE_UNITY_BUILD every source is compiled alone, which
-# clang-tidy needs.
+# ksym_library.
 function(ksym_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;LABELS" ${ARGN})
   ksym_executable(${name} SOURCES ${ARG_SOURCES}

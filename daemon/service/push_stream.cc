@@ -71,11 +71,12 @@ ssize_t PushStream::WriteSome(const char* from, size_t size) {
 }
 
 bool PushStream::Wait(short events) const {
-  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kAskEvery(100);
   if (!bounds_.is_over) return WaitForSocket(fd_, events, bounds_.deadline);
-  while (!bounds_.is_over() && Clock::now() < bounds_.deadline) {
-    const auto until = std::min(bounds_.deadline, Clock::now() + kAskEvery);
+  while (!bounds_.is_over()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= bounds_.deadline) break;
+    const auto until = std::min(bounds_.deadline, now + kAskEvery);
     if (WaitForSocket(fd_, events, until)) return true;
   }
   return false;

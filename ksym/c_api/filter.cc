@@ -12,11 +12,11 @@
 #include "ksym/markup/markup_filter.h"
 #include "ksym/tools/markup_names.h"
 
+namespace {
+
 using ksym::c_api::Failed;
 using ksym::c_api::Guarded;
 using ksym::c_api::TakeStruct;
-
-namespace {
 
 class Callbacks : public ksym::MarkupOutput {
  public:

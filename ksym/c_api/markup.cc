@@ -17,11 +17,11 @@
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
 
+namespace {
+
 using ksym::c_api::Failed;
 using ksym::c_api::Guarded;
 using ksym::c_api::TakeStruct;
-
-namespace {
 
 // As snprintf. `append` makes the element; false: an argument makes no sense.
 template <typename Append>

@@ -14,9 +14,13 @@
 #include "ksym/tools/address_source.h"
 #include "ksym/tools/symbolize_options.h"
 
+namespace {
+
 using ksym::c_api::Failed;
 using ksym::c_api::Guarded;
 using ksym::c_api::TakeStruct;
+
+}  // namespace
 
 // What the last answer's texts are views of, each with a 0 behind it.
 struct ksym_source {

@@ -4,9 +4,10 @@
 
     planted.py PLUGIN DIRECTORY
 
-DIRECTORY is below the project, whose .clang-tidy is in force there. With the
-plugin each defect must be found in its file and line, and nothing else; and
-without it the same.
+DIRECTORY is below the project, whose .clang-tidy is in force there. As
+scripts/lint runs it, with the plugin on a file that includes the source, each
+defect must be found in its file and line, and nothing else; and the same on the
+source alone, without the plugin.
 """
 
 import os
@@ -71,6 +72,14 @@ SOURCE = """\
 namespace planted {
 namespace {
 
+constexpr int kUnused = 1;  // clang-diagnostic-unused-const-variable
+
+[[maybe_unused]] constexpr int kMayBeUnused = 1;
+
+int never_read = 1;  // clang-diagnostic-unused-variable
+
+inline int NeverCalled() { return 1; }  // clang-diagnostic-unused-function
+
 struct Item {
   std::string name;
   std::vector<int> values;
@@ -134,7 +143,9 @@ def write(path, text):
 
 def findings(source, *options):
     done = subprocess.run(
-        ["clang-tidy-19", "--quiet", *options, source, "--", "-std=c++23"],
+        ["clang-tidy-19", "--quiet", *options, source, "--", "-std=c++23",
+         "-Wunused-const-variable", "-Wunused-function",
+         "-Wunused-variable"],
         capture_output=True, text=True, check=False)
     found = [match.groups() for line in done.stdout.splitlines()
              if (match := FINDING.match(line))]
@@ -148,10 +159,12 @@ def main():
     header, source = (os.path.join(directory, "planted" + suffix)
                       for suffix in (".h", ".cc"))
     planted = write(header, HEADER) | write(source, SOURCE % header)
+    together = os.path.join(directory, "together.cxx")
+    write(together, '#include "%s"\n' % source)
     wrong = 0
-    for how, options in (("with the plugin", ["-load", plugin]),
-                         ("without it", [])):
-        found = findings(source, *options)
+    for how, file, options in (("together", together, ["-load", plugin]),
+                               ("alone", source, [])):
+        found = findings(file, *options)
         for one in sorted(found ^ planted):
             wrong += 1
             print("%s %s: %s:%d: %s" % (
