@@ -440,6 +440,11 @@ __noinline int hotspot_step(void)
 	process = bpf_map_lookup_elem(&hotspot_processes, &who);
 	if (!process)
 		return RUNTIME_NOT_ITS_CODE;
+	if (process->flags & HOTSPOT_IS_STARTING) {
+		/* User space may know it by the time that it walks a copy. */
+		native->end = UNWIND_END_NOT_YET;
+		return RUNTIME_STEP_ENDS;
+	}
 	st->layout = *process;
 	st->pc = native->ip - native->back;
 	if (!hotspot_find_heap(st))

@@ -22,10 +22,11 @@ struct hotspot_heap {
 
 /* Flags. code_begin and code_end are offsets from the blob, else addresses;
  * nmethod_deopt and nmethod_deopt_mh likewise; frame_complete has 16 bits, else
- * 32. */
+ * 32. Of a JVM that is starting nothing else is known yet. */
 #define HOTSPOT_CODE_IS_OFFSET	  1
 #define HOTSPOT_DEOPT_IS_OFFSET	  2
 #define HOTSPOT_COMPLETE_IS_SHORT 4
+#define HOTSPOT_IS_STARTING	  8
 
 /* Offsets are in bytes, within a blob below HOTSPOT_BLOB_BYTES. */
 struct hotspot_process {

@@ -3,7 +3,10 @@
 
 #include <bpf/bpf.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <utility>
 
@@ -17,6 +20,8 @@ namespace {
 static_assert(ksym::HotspotLayout::kBlobBytes == HOTSPOT_BLOB_BYTES);
 static_assert(ksym::kMaxHotspotHeaps == HOTSPOT_HEAPS);
 
+// A JVM counts as new for so long.
+constexpr std::chrono::milliseconds kNewFor(500);
 // A JVM that has not started by then never does.
 constexpr uint32_t kMaxTries = 600;
 // Tables that lie are read so often: before the loader is done they do.
@@ -71,20 +76,33 @@ void HotspotProcesses::Add(const ksym::ProcessId& process, uint64_t load_bias,
     }
     return;
   }
-  processes_.try_emplace(
-      process,
-      Process{.load_bias = load_bias, .library = library, .layout = {}});
+  processes_.try_emplace(process, Process{.load_bias = load_bias,
+                                          .library = library,
+                                          .layout = {},
+                                          .since = SteadyClock::now()});
+  // Without room its stacks end in its code until it is known.
+  const unwind_process key = SamplerKeyOf(process);
+  hotspot_process value = {};
+  value.flags = HOTSPOT_IS_STARTING;
+  bpf_map_update_elem(map_, &key, &value, BPF_ANY);
 }
 
 void HotspotProcesses::Forget(const ksym::ProcessId& process) {
   const auto gone = processes_.extract(process);
   if (gone.empty()) return;
+  const unwind_process key = SamplerKeyOf(process);
+  bpf_map_delete_elem(map_, &key);
   if (!gone.mapped().is_published) return;
   names_.Forget(process);
   code_.Forget(process);
-  const unwind_process key = SamplerKeyOf(process);
-  bpf_map_delete_elem(map_, &key);
   --published_;
+}
+
+bool HotspotProcesses::HasNew(SteadyClock::time_point now) const {
+  return std::ranges::any_of(
+      std::views::values(processes_), [&](const Process& process) {
+        return !process.is_refused && now < process.since + kNewFor;
+      });
 }
 
 bool HotspotProcesses::Publish() {
@@ -101,6 +119,8 @@ bool HotspotProcesses::Publish() {
 void HotspotProcesses::Refuse(const ksym::ProcessId& id, Process& process,
                               const std::string& why) {
   process.is_refused = true;
+  const unwind_process key = SamplerKeyOf(id);
+  bpf_map_delete_elem(map_, &key);
   warnings_.push_back("no Java frames of process " + std::to_string(id.pid) +
                       ": " + why);
 }

@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/base/steady_clock.h"
 #include "daemon/capture/foreign_memory.h"
 #include "daemon/capture/java_names.h"
-#include "daemon/capture/sleeping_code.h"
+#include "daemon/capture/copied_code.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/hotspot/layout.h"
 #include "ksym/runtime/hotspot/library.h"
@@ -27,7 +28,7 @@ class HotspotProcesses {
  public:
   // The sampler's map hotspot_processes, or -1: it is not loaded. `names` and
   // `code` learn of the JVMs as well, and outlive this.
-  HotspotProcesses(int map, JavaNames& names, SleepingCode& code)
+  HotspotProcesses(int map, JavaNames& names, CopiedCode& code)
       : map_(map), names_(names), code_(code) {}
 
   // The process maps the library, with that load bias.
@@ -37,6 +38,11 @@ class HotspotProcesses {
   // Tells the sampler of processes whose JVM has started since: they are tried
   // once a call, some 3 ms each the first time. True: it was told of some.
   bool Publish();
+
+  // There are JVMs that started a moment ago, or are to: as long as the
+  // sampler does not know them stacks are copied, and most of their methods are
+  // new.
+  bool HasNew(SteadyClock::time_point now) const;
 
   // That the sampler knows, now.
   uint64_t published() const { return published_; }
@@ -53,6 +59,7 @@ class HotspotProcesses {
     bool is_published = false;
     bool is_refused = false;
     uint32_t tries = 0;
+    SteadyClock::time_point since = {};  // first when it was added
   };
   struct Reading;
 
@@ -62,7 +69,7 @@ class HotspotProcesses {
 
   int map_;
   JavaNames& names_;
-  SleepingCode& code_;
+  CopiedCode& code_;
   ForeignMemory memory_;
   std::map<ksym::ProcessId, Process> processes_;
   bool is_full_ = false;  // there were more processes than are known

@@ -103,7 +103,7 @@ void RuntimeRecords::EndInterval() {
   names_.ForgetOldFrames();
   ForgetCodes(names_.TakeDropped());
   v8_.EndInterval();
-  sleeping_code_.EndInterval();
+  copied_code_.EndInterval();
 }
 
 void RuntimeRecords::ReadNames(SteadyClock::duration time) {
@@ -214,10 +214,11 @@ RuntimeStatistics RuntimeRecords::statistics() const {
   statistics.processes = cpython_.size() + v8_.size() + hotspot_.published();
   statistics.runs = runs_;
   statistics.sleepers = cpython_.sleepers();
-  const RuntimeStatistics::Sleepers& in_code = sleeping_code_.statistics();
+  const RuntimeStatistics::Sleepers& in_code = copied_code_.sleepers();
   statistics.sleepers.read += in_code.read;
   statistics.sleepers.went_on += in_code.went_on;
   statistics.sleepers.out_of_time += in_code.out_of_time;
+  statistics.copies = copied_code_.copies();
   return statistics;
 }
 

@@ -16,7 +16,7 @@
 #include "daemon/capture/runtime_cpython.h"
 #include "daemon/capture/runtime_hotspot.h"
 #include "daemon/capture/runtime_v8.h"
-#include "daemon/capture/sleeping_code.h"
+#include "daemon/capture/copied_code.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
@@ -51,7 +51,7 @@ class RuntimeRecords {
         known_(known),
         cpython_({.processes = fds.processes, .files = fds.files}, names_),
         v8_(fds.v8, names_),
-        hotspot_(fds.hotspot, java_, sleeping_code_) {
+        hotspot_(fds.hotspot, java_, copied_code_) {
     SetCodeNamer(kJavaScriptCode, v8_.namer());
     SetCodeNamer(kJavaCompiled, java_);
     SetCodeNamer(kJavaInterpreted, java_);
@@ -83,8 +83,8 @@ class RuntimeRecords {
   // The sampler's stack with the frames that came for it, leaf first; empty if
   // none came.
   std::vector<RawFrame> MergeStack(uint64_t id, const RawStack& stack);
-  // Leads walks of copied stacks through code that runtimes made.
-  SleepingCode& sleeping_code() { return sleeping_code_; }
+  // Leads walks of copied stacks through the code of JVMs.
+  CopiedCode& copied_code() { return copied_code_; }
   // The same of a copied stack, by what is known of its native frames, and the
   // code that its walk found. Where a walk over all threads found it asleep,
   // its frames are read now.
@@ -95,7 +95,11 @@ class RuntimeRecords {
   // See V8Processes::ReadNames().
   void ReadNames(SteadyClock::duration time);
   bool HasWaitingNames() const { return v8_.HasWaitingNames(); }
-  bool is_naming() const { return v8_.is_naming(); }
+  // More is to be read soon: of functions that were just seen, or of JVMs that
+  // began just now.
+  bool is_naming() const {
+    return v8_.is_naming() || hotspot_.HasNew(SteadyClock::now());
+  }
   // Between drains, often: tells the sampler of runtimes that have started.
   void Poll();
   // After each drain.
@@ -127,7 +131,7 @@ class RuntimeRecords {
   CpythonProcesses cpython_;
   V8Processes v8_;
   JavaNames java_ = JavaNames(names_);
-  SleepingCode sleeping_code_;
+  CopiedCode copied_code_;
   HotspotProcesses hotspot_;
   std::map<RawFrameKind, CodeNamer*> code_namers_;
   RuntimeStatistics::Runs runs_;

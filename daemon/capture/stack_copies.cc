@@ -90,6 +90,13 @@ bool WasTried(const profile_copy_record& head, uint64_t address) {
          (address >= head.home_address && address < head.home_end);
 }
 
+// The walk went to what was not copied.
+bool IsBeyond(const profile_copy_record& head,
+              const ksym::WalkedStack& walked) {
+  return walked.end == ksym::StackEnd::kBadRead &&
+         !WasTried(head, walked.unread.value);
+}
+
 // A copy that is as large as it may be would have it.
 bool CanBeCopied(const profile_copy_record& head, uint64_t address) {
   return address - head.address < PROFILE_COPY_BYTES ||
@@ -299,23 +306,20 @@ std::optional<StackCopies::Walked> StackCopies::WalkOne(
     ksym::WalkStack(input, max_stack_depth_, {.find = find, .steps = steps},
                     walked);
   };
-  SleepingCode& sleeping = sources.runtimes.sleeping_code();
-  walk(sleeping.Begin(head));
-  auto code = sleeping.End(head);
-  // What its steps said may be of other code.
-  if (!code) walk(sleeping.EndInCode());
+  CopiedCode& copied_code = sources.runtimes.copied_code();
+  walk(copied_code.Begin(head));
   if (seen.is_waiting && patience == Patience::kWait) return std::nullopt;
   // Walked without a table that is still being built: the stack ends there.
+  const bool needs_more =
+      IsBeyond(head, walked) && CanBeCopied(head, walked.unread.value);
+  auto code = copied_code.End(head, walked.end);
+  // What its steps said may be of other code.
+  if (!code) walk(copied_code.EndInCode());
 
   RawStack stack;
   stack.end = static_cast<StackEnd>(walked.end);
   if (seen.is_waiting) stack.end = StackEnd::kNoTable;
-  const uint64_t unread = walked.unread.value;
-  if (stack.end == StackEnd::kBadRead && !WasTried(head, unread)) {
-    stack.end = StackEnd::kBeyondCopy;
-  }
-  const bool needs_more =
-      stack.end == StackEnd::kBeyondCopy && CanBeCopied(head, unread);
+  if (IsBeyond(head, walked)) stack.end = StackEnd::kBeyondCopy;
   for (const ksym::Address frame : walked.frames) {
     stack.frames.push_back(frame.value);
   }

@@ -43,14 +43,16 @@ std::string RuntimesLine(const RuntimeStatistics& runtimes) {
       "room; {} runs of frames, {} torn, {} cut off, {} of no native frame; {} "
       "frames without a name; {} places where inlined calls are not described, "
       "{} too many, {} that do not hold up; {} sleeping threads read, {} went "
-      "on, {} out of time",
+      "on, {} out of time; {} copied stacks through Java's code read, {} not "
+      "certain, {} too old",
       runtimes.processes, runtimes.codes, runtimes.code_bytes,
       runtimes.codes_unread, runtimes.codes_refused, runtimes.runs.all,
       runtimes.runs.torn, runtimes.runs.cut, runtimes.runs.not_placed,
       runtimes.frames_unnamed, runtimes.inlined.not_described,
       runtimes.inlined.too_much, runtimes.inlined.corrupt,
       runtimes.sleepers.read, runtimes.sleepers.went_on,
-      runtimes.sleepers.out_of_time);
+      runtimes.sleepers.out_of_time, runtimes.copies.read,
+      runtimes.copies.uncertain, runtimes.copies.too_old);
 }
 
 std::string ProcessesLine(const ProcessLoss& processes) {

@@ -32,6 +32,12 @@ struct RuntimeStatistics {
     uint64_t went_on = 0;      // and so had others by then
     uint64_t out_of_time = 0;  // that could not be read in time
   };
+  // Copied stacks through code that a runtime made, of threads that went on.
+  struct Copies {
+    uint64_t read = 0;       // that were followed
+    uint64_t uncertain = 0;  // the code may be other code by then
+    uint64_t too_old = 0;    // for that code to be read
+  };
   // Compiled functions that are shown without those that are inlined there.
   struct Inlined {
     uint64_t not_described = 0;  // the runtime says nothing of the place
@@ -41,6 +47,7 @@ struct RuntimeStatistics {
   uint64_t processes = 0;  // whose interpreter is known, now
   Runs runs;
   Sleepers sleepers;
+  Copies copies;
   Inlined inlined;
   uint64_t codes = 0;           // functions that were named
   uint64_t codes_unread = 0;    // whose memory could not be read

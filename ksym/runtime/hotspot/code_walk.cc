@@ -41,6 +41,34 @@ class CodeBytes {
   std::array<std::byte, 24> bytes_ = {};
 };
 
+// An instruction that calls ends at that address: "call n", or "call" of a
+// register or a word, in its forms of two to seven bytes.
+bool FollowsCall(const Memory& memory, Address address) {
+  constexpr size_t kLongest = 7;
+  constexpr unsigned kCall = 0xe8;
+  constexpr unsigned kGroup = 0xff;
+  constexpr unsigned kCallOfGroup = 2;
+  std::array<std::byte, kLongest> bytes = {};
+  if (!memory.Read({address.value - kLongest}, bytes)) return false;
+  const auto before = [&](size_t distance) {
+    return std::to_integer<unsigned>(bytes[kLongest - distance]);
+  };
+  if (before(5) == kCall) return true;
+  for (size_t length = 2; length <= kLongest; ++length) {
+    if (before(length) != kGroup) continue;
+    const unsigned operand = before(length - 1);
+    if ((operand >> 3 & 7) != kCallOfGroup) continue;
+    // The bytes behind the operand's: those of an index, and a distance.
+    const unsigned mode = operand >> 6;
+    const unsigned base = operand & 7;
+    size_t behind = mode != 3 && base == 4 ? 1 : 0;
+    if (mode == 1) behind += 1;
+    if (mode == 2 || (mode == 0 && base == 5)) behind += 4;
+    if (length == 2 + behind) return true;
+  }
+  return false;
+}
+
 // In the poll between "pop %rbp" and "ret" of before JDK 16: "test n(%rip)", or
 // "mov n(%r15),%r10; test (%r10)". Loops poll in the same way, and have
 // something else in front.
@@ -101,6 +129,7 @@ class HotspotSteps::OneStep {
   OneStep(HotspotSteps& steps, const CodeFrame& frame, const ReadWord& stack)
       : layout_(steps.code_.layout()),
         memory_(steps.memory_),
+        thread_(steps.thread_),
         frame_(frame),
         stack_(stack) {
     noted_.number = frame.number;
@@ -180,8 +209,15 @@ class HotspotSteps::OneStep {
     return {*original - 1};
   }
 
+  // The code can be that which the thread was in.
+  bool IsCalledFrom(Address at) const {
+    return thread_ == HotspotThread::kIsThere || frame_.is_interrupted ||
+           FollowsCall(memory_, at + 1);
+  }
+
   CodeStep LeaveCompiled(const HotspotBlob& blob) {
     const Address at = UndoDeopt(blob);
+    if (!IsCalledFrom(at)) return std::unexpected(StackEnd::kNoTable);
     noted_.kind = HotspotFrame::Kind::kCompiled;
     noted_.tag = blob.compile_id;
     noted_.place = static_cast<uint32_t>(at.value - blob.code_begin.value);
@@ -262,6 +298,7 @@ class HotspotSteps::OneStep {
 
   const HotspotLayout& layout_;
   const Memory& memory_;
+  HotspotThread thread_;
   const CodeFrame& frame_;
   const ReadWord& stack_;
   CodeBytes code_;

@@ -15,8 +15,8 @@
 
 namespace ksym {
 
-// The code that a JVM made, as far as it was read. Holds while the threads that
-// are in it do not run, as code that a thread is in stays. Not thread-safe.
+// The code that a JVM made, as far as it was read. Certain while the threads
+// that are in it do not run, as code that a thread is in stays. Not thread-safe.
 class HotspotCode {
  public:
   // Blobs that are kept; with more all are read anew.
@@ -51,13 +51,19 @@ struct HotspotFrame {
   uint32_t place = 0;  // in the code, or of the bytecode
 };
 
+// What became of the thread whose stack is walked since it was copied. If it
+// has gone on, the code that was there may have been freed by now: then each
+// frame of compiled code has to be at a place where that calls.
+enum class HotspotThread : uint8_t { kIsThere, kWentOn };
+
 // The steps through that code, by the same rules as bpf/runtime/hotspot.bpf.h:
 // a blob says how large its frames are, the interpreter's are led through by
 // the frame pointer. Borrows both; for one walk.
 class HotspotSteps final : public CodeSteps {
  public:
-  HotspotSteps(HotspotCode& code, const Memory& memory)
-      : code_(code), memory_(memory) {}
+  HotspotSteps(HotspotCode& code, const Memory& memory,
+               HotspotThread thread = HotspotThread::kIsThere)
+      : code_(code), memory_(memory), thread_(thread) {}
 
   std::optional<CodeStep> Step(const CodeFrame& frame,
                                const ReadWord& stack) override;
@@ -69,6 +75,7 @@ class HotspotSteps final : public CodeSteps {
 
   HotspotCode& code_;
   const Memory& memory_;
+  HotspotThread thread_;
   std::vector<HotspotFrame> frames_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/capture/sleeping_code.h"
+#include "daemon/capture/copied_code.h"
 
 #include <cstddef>
 #include <expected>
@@ -33,9 +33,24 @@ RuntimeCode CodeOf(const ksym::HotspotFrame& frame) {
           .index = frame.place};
 }
 
+// Only a walk over all threads tells how often the thread had run.
+bool IsOfSleeper(const profile_copy_record& copy) { return copy.thread != 0; }
+
+bool IsOld(const profile_copy_record& copy) {
+  constexpr std::chrono::nanoseconds kMax = CopiedCode::kMaxAge;
+  return NowNs() >= copy.time_ns + static_cast<uint64_t>(kMax.count());
+}
+
+// A walk through what was not code of these frames hardly gets there.
+bool IsWhole(ksym::StackEnd end) {
+  return end == ksym::StackEnd::kOutermost ||
+         end == ksym::StackEnd::kZeroFramePointer ||
+         end == ksym::StackEnd::kDepthLimit;
+}
+
 }  // namespace
 
-struct SleepingCode::Process {
+struct CopiedCode::Process {
   ksym::HotspotLayout layout;
   std::vector<ksym::HotspotHeap> heaps;
   // What was read of its code from that time on, by CLOCK_MONOTONIC.
@@ -48,10 +63,16 @@ struct SleepingCode::Process {
 };
 
 // Memory of the process that is read while there is time.
-struct SleepingCode::Walk final : ksym::Memory {
-  Walk(SleepingCode& all, Process& process, ksym::HotspotCode& code,
-       uint32_t tid)
-      : all_(all), process_(process), tid_(tid), steps_(code, *this) {}
+struct CopiedCode::Walk final : ksym::Memory {
+  Walk(CopiedCode& all, Process& process, ksym::HotspotCode& code,
+       const profile_copy_record& copy)
+      : all_(all),
+        process_(process),
+        tid_(copy.tid),
+        is_asleep_(IsOfSleeper(copy)),
+        steps_(code, *this,
+               is_asleep_ ? ksym::HotspotThread::kIsThere
+                          : ksym::HotspotThread::kWentOn) {}
 
   size_t ReadSome(ksym::Address address,
                   std::span<std::byte> out) const override {
@@ -60,7 +81,9 @@ struct SleepingCode::Walk final : ksym::Memory {
       return 0;
     }
     const auto begin = SteadyClock::now();
-    const size_t bytes = all_.memory_.Read(tid_, address.value, out);
+    const size_t bytes =
+        is_asleep_ ? all_.memory_.Read(tid_, address.value, out)
+                   : all_.pages_.ReadSome(address, out);
     const auto time = SteadyClock::now() - begin;
     all_.spent_ += time;
     process_.spent += time;
@@ -78,84 +101,108 @@ struct SleepingCode::Walk final : ksym::Memory {
   ksym::HotspotSteps& steps() { return steps_; }
 
  private:
-  SleepingCode& all_;
+  CopiedCode& all_;
   Process& process_;
   uint32_t tid_;
+  bool is_asleep_;
   ksym::HotspotSteps steps_;
   mutable bool is_out_of_time_ = false;
 };
 
 // The frame pointer leads nowhere in such code: it is used for other things.
-class SleepingCode::Ends final : public ksym::CodeSteps {
+class CopiedCode::Ends final : public ksym::CodeSteps {
  public:
   explicit Ends(const std::vector<ksym::HotspotHeap>& heaps) : heaps_(heaps) {}
 
   std::optional<ksym::CodeStep> Step(const ksym::CodeFrame& frame,
                                      const ReadWord& /*stack*/) override {
     if (ksym::FindHotspotHeap(heaps_, frame.at) == nullptr) return std::nullopt;
+    has_ended_ = true;
     return std::unexpected(ksym::StackEnd::kNoTable);
   }
 
+  // It was come to such code.
+  bool has_ended() const { return has_ended_; }
+
  private:
   const std::vector<ksym::HotspotHeap>& heaps_;
+  bool has_ended_ = false;
 };
 
-SleepingCode::SleepingCode() = default;
-SleepingCode::~SleepingCode() = default;
+CopiedCode::CopiedCode() = default;
+CopiedCode::~CopiedCode() = default;
 
-void SleepingCode::Add(const ksym::ProcessId& process,
+void CopiedCode::Add(const ksym::ProcessId& process,
                        const ksym::HotspotLayout& layout,
                        std::vector<ksym::HotspotHeap> heaps) {
   processes_.insert_or_assign(
       process, Process{.layout = layout, .heaps = std::move(heaps)});
 }
 
-void SleepingCode::Forget(const ksym::ProcessId& process) {
+void CopiedCode::Forget(const ksym::ProcessId& process) {
   processes_.erase(process);
 }
 
-ksym::CodeSteps* SleepingCode::Begin(const profile_copy_record& copy) {
+ksym::CodeSteps* CopiedCode::Begin(const profile_copy_record& copy) {
   walk_.reset();
   ends_.reset();
   const auto found = processes_.find(ProcessOf(copy.key));
   if (found == processes_.end()) return nullptr;
   Process& process = found->second;
   ends_ = std::make_unique<Ends>(process.heaps);
-  // Only a walk over all threads tells how often the thread had run.
-  if (copy.thread == 0) return ends_.get();
-  // Code that was read before the stack was copied may be gone by then.
-  if (process.since_ns <= copy.time_ns) {
+  if (!IsOfSleeper(copy) && IsOld(copy)) return ends_.get();
+  walk_ = std::make_unique<Walk>(*this, process, CodeFor(copy, process), copy);
+  return &walk_->steps();
+}
+
+// Code that was read before the stack was copied may be gone by then.
+ksym::HotspotCode& CopiedCode::CodeFor(const profile_copy_record& copy,
+                                       Process& process) {
+  const bool is_new = process.since_ns <= copy.time_ns;
+  if (is_new) {
     process.since_ns = NowNs();
     process.code =
         std::make_unique<ksym::HotspotCode>(process.layout, process.heaps);
   }
-  walk_ = std::make_unique<Walk>(*this, process, *process.code, copy.tid);
-  return &walk_->steps();
+  if (is_new || pages_of_ != copy.key.tgid) pages_.Begin(copy.key.tgid);
+  pages_of_ = copy.key.tgid;
+  return *process.code;
 }
 
-std::optional<std::vector<RuntimeCode>> SleepingCode::End(
-    const profile_copy_record& copy) {
+// All that was read is of the time of the stack.
+bool CopiedCode::IsStill(const profile_copy_record& copy, ksym::StackEnd end) {
+  if (IsOfSleeper(copy)) {
+    if (ReadThreadRuns(copy.tid) == copy.runs) return true;
+    ++sleepers_.went_on;
+    return false;
+  }
+  if (IsWhole(end)) return true;
+  ++copies_.uncertain;
+  return false;
+}
+
+std::optional<std::vector<RuntimeCode>> CopiedCode::End(
+    const profile_copy_record& copy, ksym::StackEnd end) {
   std::vector<RuntimeCode> codes;
   const auto walk = std::exchange(walk_, nullptr);
-  if (!walk) return codes;
-  if (walk->is_out_of_time()) ++statistics_.out_of_time;
-  if (walk->steps().frames().empty()) return codes;
-  // Last: all that was read is of the time of the stack only if the thread did
-  // not run meanwhile.
-  if (ReadThreadRuns(copy.tid) != copy.runs) {
-    ++statistics_.went_on;
-    return std::nullopt;
+  if (!walk) {
+    if (ends_ && ends_->has_ended()) ++copies_.too_old;
+    return codes;
   }
-  ++statistics_.read;
+  if (walk->is_out_of_time()) ++sleepers_.out_of_time;
+  if (walk->steps().frames().empty()) return codes;
+  // Last, when all is read.
+  if (!IsStill(copy, end)) return std::nullopt;
+  ++(IsOfSleeper(copy) ? sleepers_.read : copies_.read);
   for (const ksym::HotspotFrame& frame : walk->steps().frames()) {
     codes.push_back(CodeOf(frame));
   }
   return codes;
 }
 
-ksym::CodeSteps* SleepingCode::EndInCode() { return ends_.get(); }
+ksym::CodeSteps* CopiedCode::EndInCode() { return ends_.get(); }
 
-void SleepingCode::EndInterval() {
+void CopiedCode::EndInterval() {
   spent_ = {};
   for (auto& [id, process] : processes_) {
     process.spent = {};
