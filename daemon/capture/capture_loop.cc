@@ -7,10 +7,12 @@
 
 namespace profd {
 
-SteadyClock::duration CaptureTimes::UntilPoll(const State& state) const {
+SteadyClock::duration CaptureTimes::UntilPoll(SteadyClock::time_point now,
+                                              const State& state) const {
   // A ring that is filling loses what comes next; a table only comes later.
   if (state.is_filling) return pace_.poll_filling;
-  return state.is_building ? pace_.poll_building : pace_.poll;
+  const bool is_beginning = now < begin_ + pace_.beginning;
+  return state.is_building || is_beginning ? pace_.poll_building : pace_.poll;
 }
 
 SteadyClock::time_point CaptureTimes::TablesDeadline() const {
@@ -34,6 +36,7 @@ void CaptureTimes::NoteDrain(SteadyClock::time_point now) {
 SteadyClock::duration CaptureLoop::Pause() const {
   if (!has_polled_) return {};
   return times_.UntilPoll(
+      now_(),
       {.is_building = capture_->IsBuildingTables() || capture_->IsNaming(),
        .is_filling = capture_->IsFilling()});
 }

@@ -15,7 +15,8 @@ struct CapturePace {
   using Duration = SteadyClock::duration;
 
   Duration poll;
-  // While tables are being built, or functions come whose names are read.
+  // While tables are being built, or functions come whose names are read, and
+  // for `beginning` from the begin on.
   Duration poll_building;
   Duration poll_filling;  // while the kernel has much to report
   // From one drain to the next. A drain that is late makes the one after it
@@ -26,6 +27,8 @@ struct CapturePace {
   Duration tables_budget;  // of placing tables, each time
   // A table that is not there so long before the end is not asked for.
   Duration tables_margin = {};
+  // A command's process is new then, and may not live for long.
+  Duration beginning = {};
   // So near to the end no drain begins: Stop() takes the rest.
   Duration last_drain = {};
   // How long a drain waits for tables that copied stacks need.
@@ -41,13 +44,17 @@ class CaptureTimes {
     SteadyClock::time_point end = SteadyClock::time_point::max();
   };
   CaptureTimes(const CapturePace& pace, const Span& span)
-      : pace_(pace), next_drain_(span.begin + pace.drain), end_(span.end) {}
+      : pace_(pace),
+        begin_(span.begin),
+        next_drain_(span.begin + pace.drain),
+        end_(span.end) {}
 
   struct State {
     bool is_building = false;
     bool is_filling = false;
   };
-  SteadyClock::duration UntilPoll(const State& state) const;
+  SteadyClock::duration UntilPoll(SteadyClock::time_point now,
+                                  const State& state) const;
   SteadyClock::time_point TablesDeadline() const;
   // Whether it is time, or `soon`, and worth it before the end.
   bool IsDrainDue(SteadyClock::time_point now, bool soon) const;
@@ -57,6 +64,7 @@ class CaptureTimes {
 
  private:
   CapturePace pace_;
+  SteadyClock::time_point begin_;
   SteadyClock::time_point next_drain_;
   SteadyClock::time_point end_;
 };

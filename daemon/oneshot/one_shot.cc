@@ -56,6 +56,7 @@ constexpr CapturePace kPace = {
     // So short that the ring is emptied in time.
     .tables_budget = milliseconds(80),
     .tables_margin = milliseconds(10),
+    .beginning = milliseconds(1000),
     .last_drain = milliseconds(100),
     .tables_patience = milliseconds(500)};
 // The thread that samples and writes.

@@ -28,11 +28,20 @@ constexpr SteadyClock::time_point kBegin{seconds(1000)};
 // What is about to be lost comes before what is awaited.
 TEST(CaptureTimesTest, PollsAsOftenAsNeeded) {
   const CaptureTimes times(kPace, {.begin = kBegin});
-  EXPECT_EQ(times.UntilPoll({}), milliseconds(50));
-  EXPECT_EQ(times.UntilPoll({.is_building = true, .is_filling = false}),
+  EXPECT_EQ(times.UntilPoll(kBegin, {}), milliseconds(50));
+  EXPECT_EQ(times.UntilPoll(kBegin, {.is_building = true, .is_filling = false}),
             milliseconds(20));
-  EXPECT_EQ(times.UntilPoll({.is_building = true, .is_filling = true}),
+  EXPECT_EQ(times.UntilPoll(kBegin, {.is_building = true, .is_filling = true}),
             milliseconds(10));
+}
+
+// Where processes are new when a capture begins it is looked after more often.
+TEST(CaptureTimesTest, PollsOftenAtTheBeginning) {
+  CapturePace pace = kPace;
+  pace.beginning = milliseconds(500);
+  const CaptureTimes times(pace, {.begin = kBegin});
+  EXPECT_EQ(times.UntilPoll(kBegin + milliseconds(499), {}), milliseconds(20));
+  EXPECT_EQ(times.UntilPoll(kBegin + milliseconds(500), {}), milliseconds(50));
 }
 
 // A drain is due at its time or when something asks for it, but not so near to
