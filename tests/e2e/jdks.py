@@ -31,11 +31,15 @@ class Jdk:
     def __str__(self):
         return "JDK %d of %s" % (self.version, self.root or "this machine")
 
+    def bring(self, classes):
+        """Has what is in that directory there for command()."""
+        if self.root:
+            shutil.copytree(classes, self.root + "/classes", dirs_exist_ok=True)
+
     def command(self, classes, *arguments):
         """Runs java with what is in that directory."""
         if not self.root:
             return [self.java, "-cp", classes, *arguments]
-        shutil.copytree(classes, self.root + "/classes", dirs_exist_ok=True)
         return roots.inside(self.root, self.java, "-cp", "/classes",
                             *arguments)
 

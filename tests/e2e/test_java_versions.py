@@ -2,6 +2,7 @@
 """Java's frames in the JDKs that there are, against what the program itself says
 of its stacks: names, files and lines of all frames, inlined ones among them."""
 
+import concurrent.futures
 import json
 import subprocess
 import sys
@@ -39,6 +40,15 @@ class JavaVersionsTest(harness.E2eTest):
         for workload in ("JavaScenes", "JavaVirtual", "JavaDeoptimized",
                          "SleepingJava"):
             jdks.compile_workload(workload + ".java", self.dir)
+        for jdk in self.jdks:
+            jdk.bring(self.dir)
+
+    @staticmethod
+    def at_once(work, jobs):
+        """Does the work with each of the jobs, two at a time: what is measured
+        is the job's own process. The jobs, each with its future."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            return [(job, pool.submit(work, *job)) for job in jobs]
 
     def popen(self, command):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -107,24 +117,28 @@ class JavaVersionsTest(harness.E2eTest):
 
     def stacks_at(self, process, method):
         """The names in stacks that go through that method, and how often."""
+        stacks = []
         document = self.document("-U", "-F", 499, "-p", process.pid, 3)
         process.kill()
         for stack in document.stacks:
             names = [frame.get("function", frame["name"])
                      for frame in document.user(stack)]
             if method in names and stack["user_state"] == "whole":
-                yield names, stack["count"]
+                stacks.append((names, stack["count"]))
+        return stacks
+
+    def virtual_stacks(self, jdk):
+        process = self.popen(jdk.command(self.dir, "JavaVirtual", "30"))
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return self.stacks_at(process, "JavaVirtual.burn")
 
     def test_virtual_threads(self):
         # Their frames are on the stack, or it is said that they are not.
-        for jdk in self.jdks:
-            if jdk.version < 21:
-                continue
+        jobs = [(jdk,) for jdk in self.jdks if jdk.version >= 21]
+        for (jdk,), stacks in self.at_once(self.virtual_stacks, jobs):
             with self.subTest(str(jdk)):
-                process = self.popen(jdk.command(self.dir, "JavaVirtual", "30"))
-                self.assertEqual(process.stdout.readline(), "ready\n")
                 marked = 0
-                for names, count in self.stacks_at(process, "JavaVirtual.burn"):
+                for names, count in stacks.result():
                     deep = names.count("JavaVirtual.deep")
                     if "[vthread frames in heap]" in names:
                         marked += count
@@ -133,19 +147,21 @@ class JavaVersionsTest(harness.E2eTest):
                         self.assertEqual(deep, 21, names)
                 self.assertGreater(marked, 50)
 
+    def deoptimized_stacks(self, jdk):
+        process = self.popen(jdk.command(
+            self.dir, "-XX:CompileCommand=quiet",
+            "-XX:CompileCommand=dontinline,JavaDeoptimized.burn",
+            "-XX:-TieredCompilation", "-Xbatch", "JavaDeoptimized", "30"))
+        self.assertEqual(process.stdout.readline(), "deoptimized\n")
+        return self.stacks_at(process, "JavaDeoptimized.burn")
+
     def test_deoptimized(self):
         # The calls that were inlined are those of before.
-        for jdk in self.jdks:
+        jobs = [(jdk,) for jdk in self.jdks]
+        for (jdk,), stacks in self.at_once(self.deoptimized_stacks, jobs):
             with self.subTest(str(jdk)):
-                process = self.popen(jdk.command(
-                    self.dir, "-XX:CompileCommand=quiet",
-                    "-XX:CompileCommand=dontinline,JavaDeoptimized.burn",
-                    "-XX:-TieredCompilation", "-Xbatch", "JavaDeoptimized",
-                    "30"))
-                self.assertEqual(process.stdout.readline(), "deoptimized\n")
                 total = 0
-                for names, count in self.stacks_at(process,
-                                                   "JavaDeoptimized.burn"):
+                for names, count in stacks.result():
                     at = names.index("JavaDeoptimized.burn")
                     self.assertEqual(names[at - 2:at],
                                      ["JavaDeoptimized.middle",
@@ -208,16 +224,17 @@ class JavaVersionsTest(harness.E2eTest):
 
     def test_sleeping(self):
         # Threads that do not run have the calls that they say themselves.
-        for jdk in self.jdks:
-            for options in ((), ("-Xint",), ("-XX:-TieredCompilation",)):
-                with self.subTest("%s %s" % (jdk, options)):
-                    self.check_sleeping(jdk, *options)
+        jobs = [(jdk, *options) for jdk in self.jdks
+                for options in ((), ("-Xint",), ("-XX:-TieredCompilation",))]
+        for (jdk, *options), checked in self.at_once(self.check_sleeping, jobs):
+            with self.subTest("%s %s" % (jdk, options)):
+                checked.result()
 
     def check(self, compilers):
-        for jdk in self.jdks:
+        jobs = [(jdk, *OF_COMPILERS[compilers]) for jdk in self.jdks]
+        for (jdk, *_), figures in self.at_once(self.figures, jobs):
             with self.subTest(str(jdk)):
-                right, wrong, inlined = self.figures(
-                    jdk, *OF_COMPILERS[compilers])
+                right, wrong, inlined = figures.result()
                 self.assertGreaterEqual(right, LEAST_RIGHT, wrong)
                 self.assertEqual(wrong, {})
                 if compilers in ("both", "second"):
