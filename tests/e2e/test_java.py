@@ -140,6 +140,33 @@ class JavaTest(harness.E2eTest):
         run = self.profile("-U", "-p", process.pid, "--lines", "-f", "-a", 1)
         self.assertIn(b"KnownJava.main (KnownJava.java:60)_[", run.stdout)
 
+    def test_short_processes(self):
+        # They are gone before there is much time to look at them, and have
+        # their methods from the first samples on.
+        source = os.path.join(self.dir, "Hello.java")
+        with open(source, "w", encoding="ascii") as file:
+            file.write("class Hello { }\n")
+        command = "for i in 1 2 3; do %s -d %s %s; done" % (
+            JAVAC, self.dir, source)
+        document = self.document("-U", "-F", 499, "--", "/bin/sh", "-c",
+                                 command)
+        seen = {"all": 0, "whole": 0, "named": 0}
+        for stack in document.stacks:
+            frames = document.user(stack)
+            if stack["user_state"] == "none" or not any(
+                    "libjvm" in frame.get("module", "") for frame in frames):
+                continue
+            is_whole = stack["user_state"] == "whole"
+            seen["all"] += stack["count"]
+            seen["whole"] += is_whole * stack["count"]
+            seen["named"] += stack["count"] * (is_whole and not any(
+                frame["name"] == "[java]" or (frame["name"] == "[unknown]"
+                                              and not frame.get("module"))
+                for frame in frames))
+        self.assertGreater(seen["all"], 100)
+        self.assertGreater(seen["whole"], 0.98 * seen["all"], seen)
+        self.assertGreater(seen["named"], 0.9 * seen["all"], seen)
+
     def test_not_wanted(self):
         for wanted, is_there in (("python", False), ("none", False),
                                  ("java", True)):
