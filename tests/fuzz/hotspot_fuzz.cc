@@ -97,8 +97,9 @@ void ReadCompiled(const ksym::Memory& memory, ksym::HotspotLayout layout,
   const auto choice = std::to_integer<uint8_t>(bytes[0]);
   layout.numbers = (choice & 1) != 0 ? Numbers::kNoZero : Numbers::kAnyByte;
   constexpr std::array kAll = {Scopes::kInBlob, Scopes::kByAddress,
-                               Scopes::kOutOfBlob, Scopes::kNone};
-  layout.scopes = kAll[choice >> 1 & 3];
+                               Scopes::kOutOfBlob, Scopes::kNone,
+                               Scopes::kMethodsInBlob};
+  layout.scopes = kAll[(choice >> 1) % kAll.size()];
   if (layout.scopes != Scopes::kByAddress) layout.nmethod_scopes = 264;
   const auto code =
       ksym::HotspotCompiledCode::Read(memory, layout, {kBegin}, 7);

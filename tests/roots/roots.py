@@ -60,9 +60,9 @@ class Suite:
 @dataclasses.dataclass
 class JavaSuite:
     versions: list  # of JDKs
+    ubuntu: bool = False
 
     language = "Java"
-    ubuntu = False
 
     @property
     def packages(self):
@@ -100,6 +100,7 @@ JAVA_SUITES = {
     "bullseye-java": JavaSuite(["11"]),
     "trixie-java": JavaSuite(["21", "25"]),
     "sid-java": JavaSuite(["8"]),
+    "plucky-java": JavaSuite(["24"], ubuntu=True),
 }
 ALL_SUITES = SUITES | JAVA_SUITES
 
@@ -184,9 +185,10 @@ class Roots:
         return self._mirrors
 
     def _sources(self, name):
+        suite = name.partition("-")[0]
         if not ALL_SUITES[name].ubuntu:
-            return self.mirrors.sources(name.partition("-")[0])
-        return self.mirrors.ubuntu_sources(name, self._ubuntu_keyring())
+            return self.mirrors.sources(suite)
+        return self.mirrors.ubuntu_sources(suite, self._ubuntu_keyring())
 
     def _ubuntu_keyring(self):
         """Debian's package of it: its archive vouches for the keys."""

@@ -64,20 +64,34 @@ Part Between(uint64_t base, int64_t begin, int64_t end) {
           static_cast<uint64_t>(end - begin)};
 }
 
+// Where the scopes are in memory of their own.
+Part MethodsOf(const HotspotBlobHead& head, const HotspotLayout& layout,
+               uint64_t blob) {
+  if (layout.scopes == HotspotLayout::Scopes::kOutOfBlob) {
+    return Between(head.At<uint64_t>(layout.blob_mutable),
+                   head.At<int32_t>(layout.blob_relocation_size),
+                   head.At<int32_t>(layout.blob_mutable_size));
+  }
+  // Up to the blob's end, where a compiler that is written in Java has some
+  // words of its own.
+  const int64_t data = head.At<int32_t>(layout.blob_code_end);
+  return Between(blob, data + head.At<uint16_t>(layout.nmethod_methods),
+                 head.At<int32_t>(layout.blob_size));
+}
+
 Parts PartsOf(const HotspotBlobHead& head, const HotspotLayout& layout,
               Address nmethod) {
   const int64_t places = head.At<int32_t>(layout.nmethod_pcs);
-  if (layout.scopes == HotspotLayout::Scopes::kOutOfBlob) {
+  const auto at = nmethod.value;
+  if (layout.scopes == HotspotLayout::Scopes::kOutOfBlob ||
+      layout.scopes == HotspotLayout::Scopes::kMethodsInBlob) {
     const auto immutable = head.At<uint64_t>(layout.nmethod_immutable);
     const int64_t scopes = head.At<int32_t>(layout.nmethod_scopes);
     return {.places = Between(immutable, places, scopes),
             .scopes = Between(immutable, scopes,
                               head.At<int32_t>(layout.nmethod_immutable_size)),
-            .methods = Between(head.At<uint64_t>(layout.blob_mutable),
-                               head.At<int32_t>(layout.blob_relocation_size),
-                               head.At<int32_t>(layout.blob_mutable_size))};
+            .methods = MethodsOf(head, layout, at)};
   }
-  const auto at = nmethod.value;
   const int64_t scopes =
       layout.scopes == HotspotLayout::Scopes::kByAddress
           ? static_cast<int64_t>(head.At<uint64_t>(layout.nmethod_scopes) - at)

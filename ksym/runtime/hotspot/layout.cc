@@ -283,6 +283,25 @@ std::optional<int32_t> VersionOf(const Memory& memory, const Tables& tables) {
   return ReadValue<int32_t>(memory, field->address);
 }
 
+// Where the scopes are in memory of their own.
+void SetMethodsOfScopes(const Tables& tables, HotspotLayout& l) {
+  constexpr uint16_t kInBlob = HotspotLayout::kBlobBytes - 8;
+  if (SetOptional(
+          tables,
+          {{{"CodeBlob::_mutable_data"}, &l.blob_mutable, kInBlob},
+           {{"CodeBlob::_mutable_data_size"}, &l.blob_mutable_size, kInBlob},
+           {{"CodeBlob::_relocation_size"},
+            &l.blob_relocation_size,
+            kInBlob}})) {
+    l.scopes = HotspotLayout::Scopes::kOutOfBlob;
+  } else if (tables.Find("CodeBlob::_data_offset") != nullptr &&
+             SetOptional(tables, {{{"nmethod::_metadata_offset"},
+                                   &l.nmethod_methods,
+                                   kInBlob}})) {
+    l.scopes = HotspotLayout::Scopes::kMethodsInBlob;
+  }
+}
+
 void SetScopes(const Memory& memory, const Tables& tables, HotspotLayout& l) {
   constexpr uint16_t kInBlob = HotspotLayout::kBlobBytes - 8;
   constexpr int32_t kNoZeroSince = 20;
@@ -292,20 +311,19 @@ void SetScopes(const Memory& memory, const Tables& tables, HotspotLayout& l) {
   if (*version >= kNoZeroSince && !l.has_one_heap) {
     l.numbers = HotspotNumbers::kNoZero;
   }
-  if (SetOptional(
-          tables,
-          {{{"nmethod::_scopes_pcs_offset"}, &l.nmethod_pcs, kInBlob},
-           {{"nmethod::_scopes_data_offset"}, &l.nmethod_scopes, kInBlob},
-           {{"nmethod::_immutable_data"}, &l.nmethod_immutable, kInBlob},
-           {{"nmethod::_immutable_data_size"},
-            &l.nmethod_immutable_size,
-            kInBlob},
-           {{"CodeBlob::_mutable_data"}, &l.blob_mutable, kInBlob},
-           {{"CodeBlob::_mutable_data_size"}, &l.blob_mutable_size, kInBlob},
-           {{"CodeBlob::_relocation_size"},
-            &l.blob_relocation_size,
-            kInBlob}})) {
-    l.scopes = HotspotLayout::Scopes::kOutOfBlob;
+  if (SetOptional(tables, {{{"nmethod::_scopes_pcs_offset"},
+                            &l.nmethod_pcs,
+                            kInBlob},
+                           {{"nmethod::_scopes_data_offset"},
+                            &l.nmethod_scopes,
+                            kInBlob},
+                           {{"nmethod::_immutable_data"},
+                            &l.nmethod_immutable,
+                            kInBlob},
+                           {{"nmethod::_immutable_data_size"},
+                            &l.nmethod_immutable_size,
+                            kInBlob}})) {
+    SetMethodsOfScopes(tables, l);
     return;
   }
   if (!SetOptional(

@@ -83,15 +83,18 @@ struct HotspotLayout {
     kNone,
     kInBlob,     // JDK 8: at offsets from the nmethod
     kByAddress,  // JDK 11 to 22: the same, but the scopes have an address
-    kOutOfBlob,  // JDK 25: at offsets from other memory, the methods in a third
+    kMethodsInBlob,  // JDK 23 and 24: at offsets from other memory, but for the
+                     // methods, which are at one from the blob's data
+    kOutOfBlob,      // JDK 25: the same, the methods in a third place
   };
   Scopes scopes = Scopes::kNone;
   uint16_t nmethod_pcs = 0;             // int: where PcDescs begin
-  uint16_t nmethod_pcs_end = 0;         // int; kOutOfBlob: not used
-  uint16_t nmethod_scopes = 0;          // int; kByAddress: an address
-  uint16_t nmethod_methods = 0;         // int; kOutOfBlob: not used
-  uint16_t nmethod_immutable = 0;       // kOutOfBlob: an address
-  uint16_t nmethod_immutable_size = 0;  // kOutOfBlob: int
+  uint16_t nmethod_pcs_end = 0;  // int; of kInBlob and kByAddress
+  uint16_t nmethod_scopes = 0;   // int; kByAddress: an address
+  // int; kMethodsInBlob: u2; kOutOfBlob: not used
+  uint16_t nmethod_methods = 0;
+  uint16_t nmethod_immutable = 0;       // an address; of the other two
+  uint16_t nmethod_immutable_size = 0;  // int; the same
   uint16_t blob_mutable = 0;            // kOutOfBlob: an address
   uint16_t blob_mutable_size = 0;       // kOutOfBlob: int
   uint16_t blob_relocation_size =

@@ -110,6 +110,26 @@ class HotspotCodeTest : public testing::Test {
     EXPECT_FALSE(scopes);
     return scopes ? ErrorCode::kIo : scopes.error().code();
   }
+  // One call, outer at 4, in memory beside the blob.
+  void DescribeElsewhere() {
+    HotspotLayout& layout = jvm_.layout();
+    layout.nmethod_pcs = 196;
+    layout.nmethod_scopes = 200;
+    layout.nmethod_immutable = 208;
+    layout.nmethod_immutable_size = 216;
+    layout.numbers = kNoZero;
+    const uint64_t immutable = jvm_.New(256);
+    const uint64_t at = nmethod_.value;
+    jvm_.Set(at + 208, immutable);
+    jvm_.Set(at + 216, int32_t{80});
+    jvm_.Set(at + 196, int32_t{16});
+    jvm_.Set(at + 200, int32_t{64});
+    jvm_.Set(immutable + 16, int32_t{-1});
+    jvm_.Set(immutable + 32, int32_t{16});
+    jvm_.Set(immutable + 36, int32_t{1});
+    jvm_.Set(immutable + 48, int32_t{1000});
+    jvm_.SetBytes(immutable + 64, "\xff\x01\x02\x06"sv);
+  }
   // Where scopes begin, in memory.
   uint64_t scopes() const { return nmethod_.value + 352 + 24; }
 
@@ -183,29 +203,15 @@ TEST_F(HotspotCodeTest, RefusesTooMuch) {
   EXPECT_EQ(FailureAt(15), ErrorCode::kUnsupported);
 }
 
-// As from JDK 25 on.
+// As from JDK 25 on, all of it, and in JDK 23 and 24 but for the methods.
 TEST_F(HotspotCodeTest, ReadsWhatLiesElsewhere) {
+  DescribeElsewhere();
   HotspotLayout& layout = jvm_.layout();
   layout.scopes = HotspotLayout::Scopes::kOutOfBlob;
-  layout.nmethod_pcs = 196;
-  layout.nmethod_scopes = 200;
-  layout.nmethod_immutable = 208;
-  layout.nmethod_immutable_size = 216;
   layout.blob_mutable = 224;
   layout.blob_mutable_size = 232;
   layout.blob_relocation_size = 236;
-  layout.numbers = kNoZero;
-  const uint64_t immutable = jvm_.New(256);
   const uint64_t at = nmethod_.value;
-  jvm_.Set(at + 208, immutable);
-  jvm_.Set(at + 216, int32_t{80});
-  jvm_.Set(at + 196, int32_t{16});
-  jvm_.Set(at + 200, int32_t{64});
-  jvm_.Set(immutable + 16, int32_t{-1});
-  jvm_.Set(immutable + 32, int32_t{16});
-  jvm_.Set(immutable + 36, int32_t{1});
-  jvm_.Set(immutable + 48, int32_t{1000});
-  jvm_.SetBytes(immutable + 64, "\xff\x01\x02\x06"sv);
   const uint64_t mutable_data = jvm_.New(64);
   jvm_.Set(at + 224, mutable_data);
   jvm_.Set(at + 232, int32_t{32});
@@ -214,6 +220,27 @@ TEST_F(HotspotCodeTest, ReadsWhatLiesElsewhere) {
   const auto scopes = ScopesAt(15);
   ASSERT_TRUE(scopes) << scopes.error().message();
   EXPECT_THAT(scopes->scopes, testing::ElementsAre(HotspotScope{outer_, 4}));
+}
+
+TEST_F(HotspotCodeTest, ReadsMethodsBehindTheCode) {
+  DescribeElsewhere();
+  HotspotLayout& layout = jvm_.layout();
+  layout.scopes = HotspotLayout::Scopes::kMethodsInBlob;
+  layout.blob_code_end = 224;
+  layout.blob_size = 228;
+  layout.nmethod_methods = 232;
+  const uint64_t at = nmethod_.value;
+  jvm_.Set(at + 224, int32_t{600});
+  jvm_.Set(at + 228, int32_t{600 + 24 + 8});
+  jvm_.Set(at + 232, uint16_t{24});
+  jvm_.Set(at + 234, uint16_t{0xffff});  // is another number
+  jvm_.Set(at + 600 + 24, outer_.value);
+  const auto scopes = ScopesAt(15);
+  ASSERT_TRUE(scopes) << scopes.error().message();
+  EXPECT_THAT(scopes->scopes, testing::ElementsAre(HotspotScope{outer_, 4}));
+  // The blob ends in front of the first one.
+  jvm_.Set(at + 228, int32_t{600 + 24 + 7});
+  EXPECT_EQ(FailureAt(15), ErrorCode::kCorrupt);
 }
 
 TEST_F(HotspotCodeTest, ReadsMethods) {

@@ -193,6 +193,40 @@ TEST_F(HotspotTest, ReadsWhereScopesAre) {
   EXPECT_EQ(layout->numbers, HotspotNumbers::kNoZero);
 }
 
+// In JDK 23 and 24 the scopes are in memory of their own, and in JDK 25 the
+// methods that they name are so as well.
+TEST_F(HotspotTest, ReadsWhereScopesAreOutOfCode) {
+  constexpr uint64_t kVersion = kObjects + 0x700;
+  AddField("Abstract_VM_Version::_vm_major_version", 0, kVersion);
+  AddField("nmethod::_scopes_pcs_offset", 188, 0);
+  AddField("nmethod::_scopes_data_offset", 192, 0);
+  AddField("nmethod::_immutable_data", 88, 0);
+  AddField("nmethod::_immutable_data_size", 152, 0);
+  AddField("nmethod::_metadata_offset", 180, 0);
+  Set(kVersion, int32_t{24});
+  auto layout = Layout();
+  ASSERT_TRUE(layout);
+  // Without an end of the code there is no place that the offset is from.
+  EXPECT_EQ(layout->scopes, HotspotLayout::Scopes::kNone);
+  AddField("CodeBlob::_data_offset", 40, 0);
+  layout = Layout();
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->scopes, HotspotLayout::Scopes::kMethodsInBlob);
+  EXPECT_EQ(layout->nmethod_pcs, 188);
+  EXPECT_EQ(layout->nmethod_scopes, 192);
+  EXPECT_EQ(layout->nmethod_immutable, 88);
+  EXPECT_EQ(layout->nmethod_immutable_size, 152);
+  EXPECT_EQ(layout->nmethod_methods, 180);
+  EXPECT_EQ(layout->numbers, HotspotNumbers::kNoZero);
+  AddField("CodeBlob::_mutable_data", 16, 0);
+  AddField("CodeBlob::_mutable_data_size", 48, 0);
+  AddField("CodeBlob::_relocation_size", 28, 0);
+  layout = Layout();
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->scopes, HotspotLayout::Scopes::kOutOfBlob);
+  EXPECT_EQ(layout->blob_mutable, 16);
+}
+
 // JDK 8 has one heap, and no array.
 TEST_F(HotspotTest, KnowsTheOneHeapOfJdk8) {
   // In place of the array's fields and CodeCache::_heaps.

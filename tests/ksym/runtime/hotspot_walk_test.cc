@@ -153,7 +153,7 @@ class HotspotWalkTest : public testing::Test {
                                      .end = {kHeap + kHeapBytes},
                                      .segments = {kSegments},
                                      .segment_shift = kShift}});
-    HotspotSteps steps(code, memory_);
+    HotspotSteps steps(code, memory_, thread_);
     WalkStack(
         copy, 100,
         {.find = [this](Address at) { return Find(at); }, .steps = &steps},
@@ -161,6 +161,8 @@ class HotspotWalkTest : public testing::Test {
     frames_ = steps.frames();
     return stack_.end;
   }
+
+  void set_thread(HotspotThread thread) { thread_ = thread; }
 
   const std::vector<HotspotFrame>& frames() const { return frames_; }
   const std::vector<uint64_t>& stack_pointers() const {
@@ -191,6 +193,7 @@ class HotspotWalkTest : public testing::Test {
   std::array<uint64_t, kMachineRegisters> registers_ = {};
   UnwindTable table_;
   bool native_ = false;
+  HotspotThread thread_ = HotspotThread::kIsThere;
   WalkedStack stack_;
   std::vector<HotspotFrame> frames_;
 };
@@ -329,6 +332,54 @@ TEST_F(HotspotWalkTest, UndoesDeoptimization) {
   Word(1 + 2, blob.code - 1);
   EXPECT_EQ(WalkFrom(elsewhere, 0), StackEnd::kOutermost);
   EXPECT_EQ(frames()[0].place, 0x1ffu);
+}
+
+// Where the thread has gone on, other code may be there by now: it has to call
+// where the frame is.
+TEST_F(HotspotWalkTest, LeavesCodeOfOthersWhereItCalls) {
+  constexpr uint64_t kPlace = 0x40;
+  struct Case {
+    std::string_view before;
+    bool calls;
+  };
+  for (const Case& c : {
+           Case{"\xe8\x01\x02\x03\x04"sv, true},          // call n
+           Case{"\xff\xd0"sv, true},                      // call *%rax
+           Case{"\x41\xff\xd3"sv, true},                  // call *%r11
+           Case{"\xff\x13"sv, true},                      // call *(%rbx)
+           Case{"\xff\x50\x48"sv, true},                  // call *n(%rax)
+           Case{"\xff\x90\x00\x01\x00\x00"sv, true},      // the same
+           Case{"\xff\x15\x00\x01\x00\x00"sv, true},      // call *n(%rip)
+           Case{"\xff\x14\xc8"sv, true},                  // with an index
+           Case{"\xff\x54\xc8\x10"sv, true},              // and a distance
+           Case{"\xff\x94\xc8\x00\x01\x00\x00"sv, true},  // the same
+           Case{""sv, false},
+           Case{"\xe9\x01\x02\x03\x04"sv, false},      // jmp n
+           Case{"\xff\xe0"sv, false},                  // jmp *%rax
+           Case{"\xff\x50"sv, false},                  // a part of a call
+           Case{"\xff\xd0\x90"sv, false},              // a call before
+           Case{"\xe8\x01\x02\x03\x04\x90"sv, false},  // the same
+           Case{"\xff\xc0"sv, false},                  // inc %eax
+       }) {
+    const Blob blob = NewCompiled(4, 3);
+    SetCode(blob.code + kPlace - c.before.size(), c.before);
+    Word(1 + 3, kNoReturn);
+    set_thread(HotspotThread::kIsThere);
+    EXPECT_EQ(WalkFrom(blob.code + kPlace, 0), StackEnd::kOutermost);
+    set_thread(HotspotThread::kWentOn);
+    EXPECT_EQ(WalkFrom(blob.code + kPlace, 0),
+              c.calls ? StackEnd::kOutermost : StackEnd::kNoTable)
+        << testing::PrintToString(c.before);
+  }
+}
+
+// The CPU itself may be anywhere in the code.
+TEST_F(HotspotWalkTest, LeavesTheCodeThatTheCpuIsIn) {
+  set_thread(HotspotThread::kWentOn);
+  const Blob blob = NewCompiled(4, 3);
+  Word(3, kNoReturn);
+  EXPECT_EQ(Walk(blob.code + 0x40, 0), StackEnd::kOutermost);
+  EXPECT_EQ(frames().size(), 1u);
 }
 
 TEST_F(HotspotWalkTest, LeavesStubs) {
