@@ -56,7 +56,9 @@ struct CopiedCode::Process {
   // What was read of its code from that time on, by CLOCK_MONOTONIC.
   std::unique_ptr<ksym::HotspotCode> code = {};
   uint64_t since_ns = 0;             // 0: nothing was
-  std::chrono::nanoseconds spent{};  // in this interval
+  std::chrono::nanoseconds spent{};  // in this interval, on sleeping threads
+  TimeAllowance time = {kMaxCodeTimeOfOne, kCodeShareOfOne,
+                        SteadyClock::now()};  // of others
   // Its memory did not answer once, which may be meant: nothing is read of it
   // any more.
   bool is_silent = false;
@@ -85,8 +87,7 @@ struct CopiedCode::Walk final : ksym::Memory {
         is_asleep_ ? all_.memory_.Read(tid_, address.value, out)
                    : all_.pages_.ReadSome(address, out);
     const auto time = SteadyClock::now() - begin;
-    all_.spent_ += time;
-    process_.spent += time;
+    Spend(time);
     if (bytes == 0 && time >= ForeignMemory::kPatience) {
       process_.is_silent = true;
     }
@@ -94,13 +95,27 @@ struct CopiedCode::Walk final : ksym::Memory {
   }
 
   bool HasTime() const {
-    return !process_.is_silent && all_.spent_ < kMaxCodeTime &&
-           process_.spent < kMaxCodeTimeOfOne;
+    if (process_.is_silent) return false;
+    if (is_asleep_) {
+      return all_.spent_ < kMaxCodeTime && process_.spent < kMaxCodeTimeOfOne;
+    }
+    const auto now = SteadyClock::now();
+    return all_.time_.HasAny(now) && process_.time.HasAny(now);
   }
   bool is_out_of_time() const { return is_out_of_time_; }
   ksym::HotspotSteps& steps() { return steps_; }
 
  private:
+  void Spend(std::chrono::nanoseconds time) const {
+    if (is_asleep_) {
+      all_.spent_ += time;
+      process_.spent += time;
+    } else {
+      all_.time_.Spend(time);
+      process_.time.Spend(time);
+    }
+  }
+
   CopiedCode& all_;
   Process& process_;
   uint32_t tid_;
@@ -129,7 +144,8 @@ class CopiedCode::Ends final : public ksym::CodeSteps {
   bool has_ended_ = false;
 };
 
-CopiedCode::CopiedCode() = default;
+CopiedCode::CopiedCode()
+    : time_(kMaxCodeTime, kCodeShare, SteadyClock::now()) {}
 CopiedCode::~CopiedCode() = default;
 
 void CopiedCode::Add(const ksym::ProcessId& process,
@@ -170,14 +186,15 @@ ksym::HotspotCode& CopiedCode::CodeFor(const profile_copy_record& copy,
 }
 
 // All that was read is of the time of the stack.
-bool CopiedCode::IsStill(const profile_copy_record& copy, ksym::StackEnd end) {
+bool CopiedCode::IsStill(const profile_copy_record& copy, ksym::StackEnd end,
+                         bool is_out_of_time) {
   if (IsOfSleeper(copy)) {
     if (ReadThreadRuns(copy.tid) == copy.runs) return true;
     ++sleepers_.went_on;
     return false;
   }
   if (IsWhole(end)) return true;
-  ++copies_.uncertain;
+  if (!is_out_of_time) ++copies_.uncertain;
   return false;
 }
 
@@ -189,10 +206,12 @@ std::optional<std::vector<RuntimeCode>> CopiedCode::End(
     if (ends_ && ends_->has_ended()) ++copies_.too_old;
     return codes;
   }
-  if (walk->is_out_of_time()) ++sleepers_.out_of_time;
+  if (walk->is_out_of_time()) {
+    ++(IsOfSleeper(copy) ? sleepers_.out_of_time : copies_.out_of_time);
+  }
   if (walk->steps().frames().empty()) return codes;
   // Last, when all is read.
-  if (!IsStill(copy, end)) return std::nullopt;
+  if (!IsStill(copy, end, walk->is_out_of_time())) return std::nullopt;
   ++(IsOfSleeper(copy) ? sleepers_.read : copies_.read);
   for (const ksym::HotspotFrame& frame : walk->steps().frames()) {
     codes.push_back(CodeOf(frame));

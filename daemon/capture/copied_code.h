@@ -11,6 +11,7 @@
 #include "bpf/profile_abi.h"
 #include "daemon/capture/foreign_memory.h"
 #include "daemon/capture/process_pages.h"
+#include "daemon/capture/time_allowance.h"
 #include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/runtime_names.h"
 #include "ksym/process/process_image.h"
@@ -28,9 +29,13 @@ namespace profd {
 // about the code from the process. Needs CAP_SYS_PTRACE. Not thread-safe.
 class CopiedCode {
  public:
-  // Time that reading takes in an interval, of all and of one process, about.
+  // Time that reading takes in an interval, of all and of one process, about;
+  // for threads that went on it is the time at once, and a share of what passes
+  // comes to it.
   static constexpr std::chrono::milliseconds kMaxCodeTime{1000};
   static constexpr std::chrono::milliseconds kMaxCodeTimeOfOne{500};
+  static constexpr double kCodeShare = 0.2;
+  static constexpr double kCodeShareOfOne = 0.1;
   // A stack of a thread that went on is not followed through code when it is
   // older: methods that are no longer used are freed when all threads were seen
   // outside of them, more than once.
@@ -70,13 +75,15 @@ class CopiedCode {
 
   ksym::HotspotCode& CodeFor(const profile_copy_record& copy,
                              Process& process);
-  bool IsStill(const profile_copy_record& copy, ksym::StackEnd end);
+  bool IsStill(const profile_copy_record& copy, ksym::StackEnd end,
+               bool is_out_of_time);
 
   ForeignMemory memory_;
   ProcessPages pages_;     // of a process whose threads went on,
   uint32_t pages_of_ = 0;  // by its id
   std::map<ksym::ProcessId, Process> processes_;
-  std::chrono::nanoseconds spent_{};  // in this interval
+  std::chrono::nanoseconds spent_{};  // in this interval, on sleeping threads
+  TimeAllowance time_;                // of others
   std::unique_ptr<Walk> walk_;        // between Begin() and End()
   std::unique_ptr<Ends> ends_;        // of the last Begin()
   RuntimeStatistics::Sleepers sleepers_;

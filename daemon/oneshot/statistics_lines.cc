@@ -44,7 +44,7 @@ std::string RuntimesLine(const RuntimeStatistics& runtimes) {
       "frames without a name; {} places where inlined calls are not described, "
       "{} too many, {} that do not hold up; {} sleeping threads read, {} went "
       "on, {} out of time; {} copied stacks through Java's code read, {} not "
-      "certain, {} too old",
+      "certain, {} too old, {} out of time",
       runtimes.processes, runtimes.codes, runtimes.code_bytes,
       runtimes.codes_unread, runtimes.codes_refused, runtimes.runs.all,
       runtimes.runs.torn, runtimes.runs.cut, runtimes.runs.not_placed,
@@ -52,7 +52,8 @@ std::string RuntimesLine(const RuntimeStatistics& runtimes) {
       runtimes.inlined.too_much, runtimes.inlined.corrupt,
       runtimes.sleepers.read, runtimes.sleepers.went_on,
       runtimes.sleepers.out_of_time, runtimes.copies.read,
-      runtimes.copies.uncertain, runtimes.copies.too_old);
+      runtimes.copies.uncertain, runtimes.copies.too_old,
+      runtimes.copies.out_of_time);
 }
 
 std::string ProcessesLine(const ProcessLoss& processes) {

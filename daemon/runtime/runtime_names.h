@@ -37,6 +37,7 @@ struct RuntimeStatistics {
     uint64_t read = 0;       // that were followed
     uint64_t uncertain = 0;  // the code may be other code by then
     uint64_t too_old = 0;    // for that code to be read
+    uint64_t out_of_time = 0;
   };
   // Compiled functions that are shown without those that are inlined there.
   struct Inlined {

@@ -53,6 +53,7 @@ void ShowRuntimes(const RuntimeStatistics& runtimes,
   counters.runtime_copies_read = runtimes.copies.read;
   counters.runtime_copies_uncertain = runtimes.copies.uncertain;
   counters.runtime_copies_too_old = runtimes.copies.too_old;
+  counters.runtime_copies_out_of_time = runtimes.copies.out_of_time;
   counters.runtime_frames_unnamed = runtimes.frames_unnamed;
   counters.runtime_inlined_not_described = runtimes.inlined.not_described;
   counters.runtime_inlined_too_much = runtimes.inlined.too_much;

@@ -122,6 +122,7 @@ struct ServiceCounters {
   Number runtime_copies_read = 0;
   Number runtime_copies_uncertain = 0;
   Number runtime_copies_too_old = 0;
+  Number runtime_copies_out_of_time = 0;
   Number runtime_frames_unnamed = 0;
   Number runtime_inlined_not_described = 0;
   Number runtime_inlined_too_much = 0;
