@@ -83,9 +83,9 @@ struct CopiedCode::Walk final : ksym::Memory {
       return 0;
     }
     const auto begin = SteadyClock::now();
-    const size_t bytes =
-        is_asleep_ ? all_.memory_.Read(tid_, address.value, out)
-                   : all_.pages_.ReadSome(address, out);
+    const size_t bytes = is_asleep_
+                             ? all_.memory_.Read(tid_, address.value, out)
+                             : all_.pages_.ReadSome(address, out);
     const auto time = SteadyClock::now() - begin;
     Spend(time);
     if (bytes == 0 && time >= ForeignMemory::kPatience) {
@@ -149,8 +149,8 @@ CopiedCode::CopiedCode()
 CopiedCode::~CopiedCode() = default;
 
 void CopiedCode::Add(const ksym::ProcessId& process,
-                       const ksym::HotspotLayout& layout,
-                       std::vector<ksym::HotspotHeap> heaps) {
+                     const ksym::HotspotLayout& layout,
+                     std::vector<ksym::HotspotHeap> heaps) {
   processes_.insert_or_assign(
       process, Process{.layout = layout, .heaps = std::move(heaps)});
 }

@@ -73,8 +73,7 @@ class CopiedCode {
   struct Walk;
   class Ends;
 
-  ksym::HotspotCode& CodeFor(const profile_copy_record& copy,
-                             Process& process);
+  ksym::HotspotCode& CodeFor(const profile_copy_record& copy, Process& process);
   bool IsStill(const profile_copy_record& copy, ksym::StackEnd end,
                bool is_out_of_time);
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/copied_code.h"
 #include "daemon/capture/foreign_memory.h"
 #include "daemon/capture/java_names.h"
-#include "daemon/capture/copied_code.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/hotspot/layout.h"
 #include "ksym/runtime/hotspot/library.h"

@@ -12,11 +12,11 @@
 
 #include "bpf/runtime/runtime_abi.h"
 #include "daemon/base/steady_clock.h"
+#include "daemon/capture/copied_code.h"
 #include "daemon/capture/java_names.h"
 #include "daemon/capture/runtime_cpython.h"
 #include "daemon/capture/runtime_hotspot.h"
 #include "daemon/capture/runtime_v8.h"
-#include "daemon/capture/copied_code.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"

@@ -16,7 +16,8 @@
 namespace ksym {
 
 // The code that a JVM made, as far as it was read. Certain while the threads
-// that are in it do not run, as code that a thread is in stays. Not thread-safe.
+// that are in it do not run, as code that a thread is in stays. Not
+// thread-safe.
 class HotspotCode {
  public:
   // Blobs that are kept; with more all are read anew.

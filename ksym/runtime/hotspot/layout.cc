@@ -311,18 +311,14 @@ void SetScopes(const Memory& memory, const Tables& tables, HotspotLayout& l) {
   if (*version >= kNoZeroSince && !l.has_one_heap) {
     l.numbers = HotspotNumbers::kNoZero;
   }
-  if (SetOptional(tables, {{{"nmethod::_scopes_pcs_offset"},
-                            &l.nmethod_pcs,
-                            kInBlob},
-                           {{"nmethod::_scopes_data_offset"},
-                            &l.nmethod_scopes,
-                            kInBlob},
-                           {{"nmethod::_immutable_data"},
-                            &l.nmethod_immutable,
-                            kInBlob},
-                           {{"nmethod::_immutable_data_size"},
-                            &l.nmethod_immutable_size,
-                            kInBlob}})) {
+  if (SetOptional(
+          tables,
+          {{{"nmethod::_scopes_pcs_offset"}, &l.nmethod_pcs, kInBlob},
+           {{"nmethod::_scopes_data_offset"}, &l.nmethod_scopes, kInBlob},
+           {{"nmethod::_immutable_data"}, &l.nmethod_immutable, kInBlob},
+           {{"nmethod::_immutable_data_size"},
+            &l.nmethod_immutable_size,
+            kInBlob}})) {
     SetMethodsOfScopes(tables, l);
     return;
   }

@@ -81,14 +81,14 @@ struct HotspotLayout {
   // the methods that these name. kNone: the tables do not say where.
   enum class Scopes : uint8_t {
     kNone,
-    kInBlob,     // JDK 8: at offsets from the nmethod
-    kByAddress,  // JDK 11 to 22: the same, but the scopes have an address
+    kInBlob,         // JDK 8: at offsets from the nmethod
+    kByAddress,      // JDK 11 to 22: the same, but the scopes have an address
     kMethodsInBlob,  // JDK 23 and 24: at offsets from other memory, but for the
                      // methods, which are at one from the blob's data
     kOutOfBlob,      // JDK 25: the same, the methods in a third place
   };
   Scopes scopes = Scopes::kNone;
-  uint16_t nmethod_pcs = 0;             // int: where PcDescs begin
+  uint16_t nmethod_pcs = 0;      // int: where PcDescs begin
   uint16_t nmethod_pcs_end = 0;  // int; of kInBlob and kByAddress
   uint16_t nmethod_scopes = 0;   // int; kByAddress: an address
   // int; kMethodsInBlob: u2; kOutOfBlob: not used

@@ -353,8 +353,7 @@ TEST_F(HotspotWalkTest, LeavesCodeOfOthersWhereItCalls) {
            Case{"\xff\x14\xc8"sv, true},                  // with an index
            Case{"\xff\x54\xc8\x10"sv, true},              // and a distance
            Case{"\xff\x94\xc8\x00\x01\x00\x00"sv, true},  // the same
-           Case{""sv, false},
-           Case{"\xe9\x01\x02\x03\x04"sv, false},      // jmp n
+           Case{""sv, false}, Case{"\xe9\x01\x02\x03\x04"sv, false},  // jmp n
            Case{"\xff\xe0"sv, false},                  // jmp *%rax
            Case{"\xff\x50"sv, false},                  // a part of a call
            Case{"\xff\xd0\x90"sv, false},              // a call before
