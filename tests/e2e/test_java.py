@@ -141,14 +141,16 @@ class JavaTest(harness.E2eTest):
         self.assertIn(b"KnownJava.main (KnownJava.java:60)_[", run.stdout)
 
     def test_short_processes(self):
-        # They are gone before there is much time to look at them, and have
-        # their methods from the first samples on.
+        # They live for less than a tenth of a second, nearly all of which is
+        # copied, and have their methods.
         source = os.path.join(self.dir, "Hello.java")
         with open(source, "w", encoding="ascii") as file:
-            file.write("class Hello { }\n")
-        command = "for i in 1 2 3; do %s -d %s %s; done" % (
-            JAVAC, self.dir, source)
-        document = self.document("-U", "-F", 499, "--", "/bin/sh", "-c",
+            file.write("class Hello { public static void main(String[] a) {"
+                       " System.err.println(a.length); } }\n")
+        subprocess.run([JAVAC, "-d", self.dir, source], check=True)
+        command = "for i in 1 2 3 4 5 6 7 8 9 10; do %s -cp %s Hello; done" % (
+            JAVA, self.dir)
+        document = self.document("-U", "-F", 997, "--", "/bin/sh", "-c",
                                  command)
         seen = {"all": 0, "whole": 0, "named": 0}
         for stack in document.stacks:
@@ -164,8 +166,8 @@ class JavaTest(harness.E2eTest):
                                               and not frame.get("module"))
                 for frame in frames))
         self.assertGreater(seen["all"], 100)
-        self.assertGreater(seen["whole"], 0.98 * seen["all"], seen)
-        self.assertGreater(seen["named"], 0.9 * seen["all"], seen)
+        self.assertGreater(seen["whole"], 0.95 * seen["all"], seen)
+        self.assertGreater(seen["named"], 0.88 * seen["all"], seen)
 
     def test_not_wanted(self):
         for wanted, is_there in (("python", False), ("none", False),
