@@ -27,6 +27,8 @@
 
 /* A code pointer's low bits may be a tag. */
 #define CPYTHON_TAG 7ull
+/* Where no frame is. */
+#define CPYTHON_NOWHERE 1ull
 
 /*
  * Moves the window to the frame at that address and what is below it, where its
@@ -142,24 +144,32 @@ static __always_inline void cpython_drop_last(struct runtime_state *st)
 	st->hash = st->run_hash;
 }
 
+/* There is no next link, so that the last run should come from nowhere. */
+static __always_inline long cpython_end_links(struct runtime_state *st)
+{
+	if (st->next_first != RUNTIME_NO_FRAME && st->next_first)
+		cpython_tear_last(st);
+	return 1;
+}
+
 /* Begins the run of the chain's next link. */
 static __always_inline long cpython_next_link(struct runtime_state *st)
 {
 	__u64 link = st->cframe;
 
-	if (st->layout.runs != CPYTHON_RUNS_TO_ENTRY || !link || link & 7 ||
-	    link <= st->anchor)
+	if (st->layout.runs != CPYTHON_RUNS_TO_ENTRY)
 		return 1;
-	if (bpf_probe_read_user(&st->frame, sizeof(st->frame),
+	if (!link || link & 7 || link <= st->anchor ||
+	    bpf_probe_read_user(&st->frame, sizeof(st->frame),
 				(void *)(link + st->layout.cframe_frame)) ||
 	    bpf_probe_read_user(&st->cframe, sizeof(st->cframe),
 				(void *)(link + st->layout.cframe_previous)))
-		return 1;
+		return cpython_end_links(st);
 	st->anchor = link;
 	/* Where nothing runs yet, or ever does, as in the thread state's own.
 	 */
 	if (!st->frame)
-		return !st->cframe;
+		return st->cframe ? 0 : cpython_end_links(st);
 	/*
 	 * A call of the loop that has not pushed its frame yet, or has popped
 	 * it, still has its caller's. Only a whole run says what the next one
@@ -225,10 +235,14 @@ static __always_inline bool cpython_take_frame(struct runtime_state *st,
 	index >>= 1;
 	if (index < -1 || index >= (__s64)st->code_size)
 		return false;
-	/* It is being made and has not begun. */
+	/*
+	 * It is being made and has not begun. With a _PyCFrame it calls nothing
+	 * then, but a call of the loop that begins has what was there before as
+	 * its first frame.
+	 */
 	if (index < (__s64)st->first_traceable &&
 	    owner != CPYTHON_OWNED_BY_GENERATOR)
-		return true;
+		return !st->layout.has_cframe || !cpython_has_frames(st);
 	cpython_push(st, index);
 	return true;
 }
@@ -249,6 +263,10 @@ static __always_inline long cpython_take(struct runtime_state *st)
 	owner = cpython_byte(st, st->layout.frame_owner);
 	if (st->layout.runs == CPYTHON_RUNS_TO_SHIM &&
 	    owner == st->layout.shim_owner) {
+		if (st->next_first != RUNTIME_NO_FRAME &&
+		    st->next_first != previous)
+			return cpython_tear();
+		st->next_first = RUNTIME_NO_FRAME;
 		if (cpython_has_frames(st))
 			cpython_end_run(st, st->frame, 0);
 		st->frame = previous;
@@ -317,6 +335,28 @@ static long cpython_callback(__u32 i __attribute__((unused)), void *context)
 	return end & 1;
 }
 
+/*
+ * The innermost frame by the _PyCFrame at that address, of the innermost call
+ * of the loop. The call before tells what that call's run comes from: a call
+ * that begins has put neither there yet, but whatever lay there before.
+ */
+static __always_inline bool cpython_begin_at_link(struct runtime_state *st,
+						  __u64 link)
+{
+	__u64 before = 0;
+
+	if (bpf_probe_read_user(&st->frame, sizeof(st->frame),
+				(void *)(link + st->layout.cframe_frame)) ||
+	    bpf_probe_read_user(&before, sizeof(before),
+				(void *)(link + st->layout.cframe_previous)))
+		return false;
+	if (!before || before & 7 ||
+	    bpf_probe_read_user(&st->next_first, sizeof(st->next_first),
+				(void *)(before + st->layout.cframe_frame)))
+		st->next_first = CPYTHON_NOWHERE;
+	return true;
+}
+
 static __always_inline bool cpython_begin(struct runtime_state *st,
 					  struct task_struct *task)
 {
@@ -335,9 +375,7 @@ static __always_inline bool cpython_begin(struct runtime_state *st,
 	if (st->layout.runs == CPYTHON_RUNS_TO_ENTRY) {
 		st->cframe = first;
 	} else if (st->layout.has_cframe) {
-		if (bpf_probe_read_user(
-			&st->frame, sizeof(st->frame),
-			(void *)(first + st->layout.cframe_frame)))
+		if (!cpython_begin_at_link(st, first))
 			return false;
 	} else {
 		st->frame = first;

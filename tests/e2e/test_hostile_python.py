@@ -16,7 +16,8 @@ import costs  # noqa: E402
 PYTHON = "/usr/bin/python3"
 KNOWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workloads",
                      "known_python.py")
-VERSIONS = ("11", "13")
+VERSIONS = ("11", "12", "13")
+WITH_CFRAME = ("11", "12")
 # What forged_python is called with. What each shows, if anything, are frames
 # with these names.
 FORGED = {
@@ -122,6 +123,23 @@ class HostilePythonTest(harness.E2eTest):
                 self.assert_honest(stacks[forged["honest"]])
                 for mode, pid in forged.items():
                     self.assert_bounded(mode, stacks[pid])
+
+    def test_calls_that_begin(self):
+        # A call of the loop that begins has in its struct what lay there
+        # before, which can look like frames: it does not fit what is there
+        # for certain, and is not shown.
+        modes = "begins", "elsewhere"
+        for version in WITH_CFRAME:
+            with self.subTest(version=version):
+                forged = {mode: self.forge(version, mode) for mode in modes}
+                stacks = self.capture(forged.values())
+                for mode, pid in forged.items():
+                    total = sum(stack.count for stack in stacks[pid])
+                    torn = sum(stack.count for stack in stacks[pid]
+                               if stack.is_torn)
+                    self.assertGreater(torn / total, 0.8, mode)
+                    for stack in stacks[pid]:
+                        self.assertEqual(stack.python, [], mode)
 
     def test_endless_code(self):
         # Whose code is other code in each sample, with long line tables: what

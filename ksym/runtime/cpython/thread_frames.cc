@@ -26,6 +26,7 @@ constexpr uint64_t kNotThere = ~uint64_t{0};
 
 // A code pointer's low bits may be a tag.
 constexpr uint64_t kTag = 7;
+constexpr uint64_t kNowhere = 1;  // No frame is there.
 constexpr uint8_t kOwnedByGenerator = 1;
 // A step adds an item, but for the begins of runs of a chain.
 constexpr size_t kMaxSteps = kMaxCpythonItems + 256;
@@ -86,8 +87,7 @@ class ThreadWalk {
     if (layout_.runs == kToEntry) {
       link_ = first;
     } else if (layout_.has_cframe) {
-      if (!ReadWords(memory_, first + layout_.cframe_frame, frame_))
-        return false;
+      if (!BeginAtLink(first)) return false;
     } else {
       frame_ = first;
     }
@@ -109,6 +109,24 @@ class ThreadWalk {
 
  private:
   enum class Next : uint8_t { kMore, kEnd };
+
+  // The innermost frame by the innermost call's _PyCFrame. The call before
+  // tells what its run comes from: a call that begins has put neither there
+  // yet, but whatever lay there before.
+  bool BeginAtLink(uint64_t link) {
+    uint64_t before = 0;
+    if (!ReadWords(memory_, link + layout_.cframe_frame, frame_) ||
+        !ReadWords(memory_, link + layout_.cframe_previous, before)) {
+      return false;
+    }
+    uint64_t came_from = kNowhere;
+    if (before == 0 || before % 8 != 0 ||
+        !ReadWords(memory_, before + layout_.cframe_frame, came_from)) {
+      came_from = kNowhere;
+    }
+    next_first_ = came_from;
+    return true;
+  }
 
   uint64_t Moved(ElfAddress address) const {
     return thread_.load_bias + address.value;
@@ -194,6 +212,8 @@ class ThreadWalk {
     const auto previous = Field<uint64_t>(layout_.frame_previous);
     const auto owner = Field<uint8_t>(layout_.frame_owner);
     if (layout_.runs == kToShim && owner == layout_.shim_owner) {
+      if (next_first_ && *next_first_ != previous) return Tear();
+      next_first_.reset();
       if (!run_.empty()) EndRun(frame_, false);
       return GoTo(previous);
     }
@@ -210,7 +230,8 @@ class ThreadWalk {
     return Next::kMore;
   }
 
-  // Writes the frame down, unless it has not begun; false: it is none.
+  // Writes the frame down, unless it has not begun; false: it is none, or none
+  // that could be there.
   bool TakeInstruction(uint8_t owner) {
     const uint64_t code = Field<uint64_t>(layout_.frame_code) & ~kTag;
     if (!IsCode(code)) return false;
@@ -230,8 +251,11 @@ class ThreadWalk {
     }
     if (index >= int64_t{first_traceable} || owner == kOwnedByGenerator) {
       Push({code}, index);
+      return true;
     }
-    return true;
+    // With a _PyCFrame it calls nothing before it has begun, but a call of the
+    // loop that begins has what was there before as its first frame.
+    return !layout_.has_cframe || run_.empty();
   }
 
   bool IsCode(uint64_t code) const {
@@ -265,18 +289,26 @@ class ThreadWalk {
     return link_ == 0 ? Next::kEnd : Next::kMore;
   }
 
+  // There is no next link, so that the last run should come from nowhere.
+  Next EndLinks() {
+    if (next_first_.value_or(0) != 0 && !runs_.empty()) {
+      runs_.back().is_torn = true;
+    }
+    return Next::kEnd;
+  }
+
   // Begins the run of the chain's next link, which lies behind the one before.
   Next NextLink() {
+    if (layout_.runs != kToEntry) return Next::kEnd;
     const uint64_t link = link_;
-    if (layout_.runs != kToEntry || link == 0 || link % 8 != 0 ||
-        link <= anchor_ ||
+    if (link == 0 || link % 8 != 0 || link <= anchor_ ||
         !ReadWords(memory_, link + layout_.cframe_frame, frame_) ||
         !ReadWords(memory_, link + layout_.cframe_previous, link_)) {
-      return Next::kEnd;
+      return EndLinks();
     }
     anchor_ = link;
     // Where nothing runs yet, or ever does, as in the thread state's own.
-    if (frame_ == 0) return link_ == 0 ? Next::kEnd : Next::kMore;
+    if (frame_ == 0) return link_ == 0 ? EndLinks() : Next::kMore;
     // A call of the loop that has not pushed its frame yet, or has popped it,
     // still has its caller's. Only a whole run says what the next one begins
     // with.
@@ -302,7 +334,7 @@ class ThreadWalk {
   uint64_t frame_ = 0;   // the next one; 0: the run has ended
   uint64_t link_ = 0;    // the next _PyCFrame of a chain; 0: none
   uint64_t anchor_ = 0;  // of the run, where it is known before its end
-  // A chain's next run begins with the frame that this one came from.
+  // Where the run came from: a chain's next one begins there.
   std::optional<uint64_t> next_first_;
   // How it was when a chain's run began.
   uint64_t run_frame_ = 0;

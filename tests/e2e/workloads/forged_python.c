@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// forged_python MODE: exports what CPython is known by, of the version 3.11 or
-// 3.13 as FORGED_MINOR says, and has a thread state that lies. MODE is one of
-// kModes; the others depart from honest.
+// forged_python MODE: exports what CPython is known by, of the
+// version 3.11, 3.12 or 3.13 as FORGED_MINOR says, and has a thread state that
+// lies. MODE is one of kModes; the others depart from honest.
 
 #include <pthread.h>
 #include <stdint.h>
@@ -26,7 +26,25 @@ enum {
   kFirstLine = 72,
   kTraceable = 168,
   kUnits = 184,
-  kText = 48
+  kText = 48,
+  kThreadId = 152
+};
+#elif FORGED_MINOR == 12
+enum {
+  kHex = 0x030c03f0,
+  kKey = 1548,
+  kThreadFrame = 56,
+  kLinkFrame = 0,
+  kLinkPrevious = 8,
+  kCode = 0,
+  kPrevious = 8,
+  kOwner = 70,
+  kShim = 3,
+  kFirstLine = 68,
+  kTraceable = 176,
+  kUnits = 192,
+  kText = 40,
+  kThreadId = 136
 };
 #else
 enum {
@@ -40,11 +58,11 @@ enum {
   kFirstLine = 68,
   kTraceable = 184,
   kUnits = 200,
-  kText = 40
+  kText = 40,
+  kThreadId = 152
 };
 #endif
 enum {
-  kThreadId = 152,
   kInstruction = 56,
   kType = 8,
   kSize = 16,
@@ -71,6 +89,10 @@ static char* arena;
 static char* unused;
 static char thread_state[1024] __attribute__((aligned(16)));
 static char anchor[kFrameBytes] __attribute__((aligned(16)));
+#if FORGED_MINOR == 12
+// The call of the loop, and what it was called from.
+static char links[2][kFrameBytes] __attribute__((aligned(16)));
+#endif
 static char* frames[kMostFrames];  // the outermost one first
 static int frame_count;
 static int changes_codes;
@@ -129,6 +151,18 @@ static void Call(char* code) {
   frames[frame_count++] = frame;
 }
 
+#if FORGED_MINOR != 11
+// Of the thread.
+static void SetInnermost(const char* frame) {
+#if FORGED_MINOR == 12
+  PutPointer(links[0] + kLinkFrame, frame);
+  PutPointer(links[0] + kLinkPrevious, links[1]);
+  frame = links[0];
+#endif
+  PutPointer(thread_state + kThreadFrame, frame);
+}
+#endif
+
 // Makes the frames the thread's, with their end where it should be.
 static void Enter(char* innermost) {
 #if FORGED_MINOR == 11
@@ -138,7 +172,7 @@ static void Enter(char* innermost) {
 #else
   anchor[kOwner] = kShim;
   PutPointer(frames[0] + kPrevious, anchor);
-  PutPointer(thread_state + kThreadFrame, innermost);
+  SetInnermost(innermost);
 #endif
 }
 
@@ -180,10 +214,27 @@ static void Anchors(void) {
 #else
     link[kOwner] = kShim;
     PutPointer(link + kPrevious, before ? before : link);
-    PutPointer(thread_state + kThreadFrame, link);
+    SetInnermost(link);
 #endif
     before = link;
   }
+}
+
+// A call of the loop whose own frame has not begun, but has one in front of it,
+// as what lay there before says.
+static void Begins(void) {
+  Honest();
+  PutPointer(frames[1] + kInstruction, Pointer(frames[1] + kCode) + kUnits - 2);
+}
+
+// A call of the loop whose frames are from elsewhere than it is itself.
+static void Elsewhere(void) {
+  Honest();
+#if FORGED_MINOR == 11
+  PutPointer(frames[0] + kPrevious, frames[1]);
+#elif FORGED_MINOR == 12
+  PutPointer(links[1] + kLinkFrame, frames[1]);
+#endif
 }
 
 // Texts and tables with lengths of 4 GiB and more, in all kinds.
@@ -277,6 +328,8 @@ static const struct Mode {
               {"loop", Loop},
               {"unfinished", Unfinished},
               {"anchors", Anchors},
+              {"begins", Begins},
+              {"elsewhere", Elsewhere},
               {"lengths", Lengths},
               {"control", Control},
               {"unmapped", Unmapped},

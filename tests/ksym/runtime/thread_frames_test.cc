@@ -126,6 +126,75 @@ TEST_F(ThreadFramesTest, RunsOfAChain) {
   ASSERT_EQ(torn->runs.size(), 2u);
   EXPECT_TRUE(torn->runs[0].is_torn);
   EXPECT_FALSE(torn->runs[1].is_torn);
+  // It comes from somewhere, but there is no second one.
+  Set(kLinks + layout().cframe_previous, uint64_t{0});
+  const auto ended = Read();
+  ASSERT_EQ(ended->runs.size(), 1u);
+  EXPECT_TRUE(ended->runs[0].is_torn);
+}
+
+// 3.12: the call before says what the innermost call's run comes from. A call
+// that begins has put nothing into its _PyCFrame yet.
+TEST_F(ThreadFramesTest, RunsComeFromTheCallBefore) {
+  Use(12);
+  Set(kState + layout().thread_frame, kLinks);
+  Set(kLinks + layout().cframe_frame, FrameAt(0));
+  Set(kLinks + layout().cframe_previous, kLinks + 64);
+  Set(kLinks + 64 + layout().cframe_frame, FrameAt(3));
+  PutFrame(0, 0, FrameAt(1));
+  PutFrame(1, 1, FrameAt(2));
+  PutShim(2, FrameAt(3));
+  PutFrame(3, 2, FrameAt(4));
+  PutShim(4, 0);
+  auto frames = Read();
+  ASSERT_TRUE(frames);
+  ASSERT_EQ(frames->runs.size(), 2u);
+  EXPECT_EQ(frames->runs[0].frames,
+            (CodesOfRun{{CodeAt(0), 5}, {CodeAt(1), 5}}));
+  EXPECT_FALSE(frames->runs[0].is_torn || frames->runs[1].is_torn);
+  // The call before is at another frame.
+  for (const uint64_t at : {FrameAt(1), uint64_t{0}}) {
+    Set(kLinks + 64 + layout().cframe_frame, at);
+    frames = Read();
+    ASSERT_EQ(frames->runs.size(), 1u);
+    EXPECT_TRUE(frames->runs[0].is_torn);
+  }
+  // There is none, or none that can be read.
+  for (const uint64_t before : {uint64_t{0}, kLinks + 4, uint64_t{1} << 40}) {
+    Set(kLinks + layout().cframe_previous, before);
+    frames = Read();
+    ASSERT_EQ(frames->runs.size(), 1u);
+    EXPECT_TRUE(frames->runs[0].is_torn);
+  }
+}
+
+// With a _PyCFrame, what has not begun calls nothing; from 3.13 on what makes
+// objects does, and is left out.
+TEST_F(ThreadFramesTest, NothingIsCalledBeforeTheBegin) {
+  for (const uint8_t minor : {uint8_t{11}, uint8_t{12}, uint8_t{13}}) {
+    memory_.assign(memory_.size(), '\0');
+    Use(minor);
+    PutFrame(0, 0, FrameAt(1));
+    PutFrame(1, 1, FrameAt(2));
+    Set(FrameAt(1) + layout().frame_instruction,
+        CodeAt(1).value + layout().code_units);
+    PutFrame(2, 2, minor == 11 ? 0 : FrameAt(3));
+    Set(kState + layout().thread_frame, minor == 13 ? FrameAt(0) : kLinks);
+    if (minor != 13) {
+      Set(kLinks + layout().cframe_frame, FrameAt(0));
+      Set(kLinks + layout().cframe_previous, kLinks + 64);
+    }
+    if (minor == 11) Set(FrameAt(2) + layout().frame_is_entry, uint8_t{1});
+    if (minor != 11) PutShim(3, 0);
+    const auto frames = Read();
+    ASSERT_TRUE(frames);
+    ASSERT_EQ(frames->runs.size(), 1u);
+    EXPECT_EQ(frames->runs[0].is_torn, minor != 13);
+    if (minor == 13) {
+      EXPECT_EQ(frames->runs[0].frames,
+                (CodesOfRun{{CodeAt(0), 5}, {CodeAt(2), 5}}));
+    }
+  }
 }
 
 // 3.9: each frame is an object and a run, whose word its native frame has.
