@@ -19,6 +19,8 @@ ROOTS = {"<module>", "Thread._bootstrap", "_bootstrap"}
 EVALUATES = ("_PyEval_EvalFrameDefault", "_PyEval_EvalFrame")
 MODULE_CODE = "PyEval_EvalCode"
 PR_SET_PDEATHSIG = 1
+# Native frames of a stack, at the most: an evaluation has up to four.
+DEPTH = 512
 LIMIT = "/proc/sys/kernel/perf_event_max_sample_rate"
 
 
@@ -39,6 +41,8 @@ class Stack:
         names = {frame["name"] for frame in self.frames}
         self.is_torn = TORN in names
         self.has_unnamed = UNNAMED in names
+        # Its report says that native frames are missing at its root.
+        self.is_cut = stack["user_state"] != "whole"
 
     @property
     def has_all_frames(self):
@@ -140,7 +144,7 @@ class Running:
         self._path = os.path.join(self._directory.name, "report")
         self._process = subprocess.Popen(
             [profiler, "--format", "json", "--lines", "-U", "-o", self._path,
-             *map(str, arguments)], stdin=subprocess.DEVNULL,
+             "--max-stack-depth", str(DEPTH), *map(str, arguments)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             preexec_fn=die_with_parent)
 

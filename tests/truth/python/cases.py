@@ -179,7 +179,8 @@ def scenes(context, build):
             continue
         judged += stack.count
         check_frames(stack, known, frames)
-        check_order(stack, build, order)
+        if not stack.is_cut:
+            check_order(stack, build, order)
     right = 1 - frames.samples / judged if judged else None
     return [
         share("scenes all %", 1 - incomplete.samples / total if total else None,
