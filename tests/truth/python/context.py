@@ -16,6 +16,8 @@ class Context:
     pairs: int = 9
     memory_seconds: float = 20
     load_seconds: float = 10
+    settle_seconds: float = 15  # of a service, with its first profile
+    service_seconds: float = 60
     options: tuple = ()  # of all captures
 
     @classmethod
@@ -23,7 +25,8 @@ class Context:
         """All of it for seconds: proves that it works."""
         return cls(profiler, samples=3000, hertz=1999, seconds=2,
                    churn_seconds=4, cost_seconds=0.5, cost_runs=1, pairs=2,
-                   memory_seconds=4, load_seconds=3)
+                   memory_seconds=4, load_seconds=3, settle_seconds=2,
+                   service_seconds=3)
 
     @classmethod
     def full(cls, profiler, samples, hertz):

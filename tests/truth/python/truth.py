@@ -20,6 +20,7 @@ import cases
 import costs
 import lives
 import real_loads
+import service
 from context import Context
 
 CASES = {
@@ -32,6 +33,7 @@ CASES = {
     "depth": costs.depth,
     "slower": costs.slow_down,
     "memory": costs.memory,
+    "service": service.service,
 }
 LOADS = "loads"  # a table of its own
 # What is worth measuring on every build, and not on programs alone.
@@ -43,6 +45,7 @@ GOALS = {
     "50 ms %": ">= 99", "stale names": "0", "unnamed %": "<= 1",
     "ns/frame": "<= 40", "us/100": "<= 15", "depth": ">= 1024",
     "slower %": "~ 0", "MiB/10k": "<= 20",
+    "service %": "<= 0.3",
 }
 WIDTH = 9
 NOTES = 3  # of a figure
@@ -99,6 +102,7 @@ COLUMNS_OF = {
     "depth": ["depth"],
     "slower": ["slower %"],
     "memory": ["MiB/10k"],
+    "service": ["service %"],
 }
 
 
