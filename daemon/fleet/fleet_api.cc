@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,14 +32,19 @@ using QueryClock = std::chrono::steady_clock;
 
 // A longer name is none that a service sends.
 constexpr size_t kMaxTextBytes = 1024;
+// Names of one filter.
+constexpr size_t kMaxNames = 64;
+using Parameters = std::multimap<std::string, std::string>;
 constexpr std::array<std::string_view, 6> kPaths = {
     "timeline", "functions", "flame", "difference", "profile", "names"};
 
 std::string NameOf(const Question& question) {
   std::string name = TextOf({.from = question.from, .until = question.until});
   for (const NameFilter& filter : kNameFilters) {
-    const std::string& text = question.*filter.member;
-    if (!text.empty()) name += fmt::format(", {} {}", filter.name, text);
+    const Names& names = question.*filter.member;
+    if (names.empty()) continue;
+    name += fmt::format(", {} {}", filter.name, names.front());
+    if (names.size() > 1) name += fmt::format(" and {} more", names.size() - 1);
   }
   return name;
 }
@@ -49,14 +56,25 @@ HttpResponse ResponseOf(const ksym::Error& error) {
   return response;
 }
 
-std::vector<TextParameter> TextParameters() {
-  std::vector<TextParameter> texts;
-  texts.reserve(2 * kNameFilters.size());
-  for (const NameFilter& filter : kNameFilters) {
-    texts.push_back({filter.name});
-    texts.push_back({filter.name_before});
+// The names that a request gives for a filter, each once and in an order of
+// their own. An empty one asks for nothing.
+Names NamesIn(const Parameters& given, std::string_view filter) {
+  const auto [begin, end] = given.equal_range(std::string(filter));
+  std::set<std::string> names;
+  for (auto at = begin; at != end; ++at) {
+    if (!at->second.empty()) names.insert(at->second);
   }
-  return texts;
+  return {names.begin(), names.end()};
+}
+
+// The parameters that are no names, each of which is given once.
+Parameters WithoutNames(const Parameters& given) {
+  Parameters others = given;
+  for (const NameFilter& filter : kNameFilters) {
+    others.erase(std::string(filter.name));
+    others.erase(std::string(filter.name_before));
+  }
+  return others;
 }
 
 }  // namespace
@@ -69,15 +87,21 @@ class FleetApi::Query {
 
   // The reason why the request is not understood, or nothing.
   std::optional<std::string> Read() {
-    for (const auto& [name, text] : request_.parameters) {
+    const Parameters& given = request_.parameters;
+    for (const auto& [name, text] : given) {
       if (text.size() > kMaxTextBytes) return name + " is too long";
     }
-    if (auto wrong = parameters_.Read(request_.parameters)) return wrong;
+    if (auto wrong = parameters_.Read(WithoutNames(given))) return wrong;
     question_.kind = parameters_.Text("kind", "");
     question_.function = parameters_.Text("function", "");
     SetTime(parameters_.time(), question_);
     for (const NameFilter& filter : kNameFilters) {
-      question_.*filter.member = parameters_.Text(filter.name, "");
+      for (const std::string_view name : {filter.name, filter.name_before}) {
+        if (NamesIn(given, name).size() > kMaxNames) {
+          return fmt::format("{} is given more than {} times", name, kMaxNames);
+        }
+      }
+      question_.*filter.member = NamesIn(given, filter.name);
     }
     return std::nullopt;
   }
@@ -173,9 +197,9 @@ class FleetApi::Query {
     Question before = question_;
     bool differs = false;
     for (const NameFilter& filter : kNameFilters) {
-      std::string text = parameters_.Text(filter.name_before, "");
-      if (text.empty()) continue;
-      before.*filter.member = std::move(text);
+      Names names = NamesIn(request_.parameters, filter.name_before);
+      if (names.empty()) continue;
+      before.*filter.member = std::move(names);
       differs = true;
     }
     const auto asked = parameters_.TimeBefore();
@@ -208,7 +232,7 @@ class FleetApi::Query {
 
   Fleet& fleet_;
   const HttpRequest& request_;
-  HistoryParameters parameters_{{}, TextParameters()};
+  HistoryParameters parameters_{{}, {}};
   Question question_;
   FleetBounds bounds_;
 };

@@ -45,10 +45,23 @@ std::string Days(const Question& question) {
       question.from, question.until);
 }
 
+// Whether a column has one of these names, of which there is one at least.
+std::string IsOneOf(std::string_view column, const Names& names) {
+  if (names.size() == 1) {
+    return fmt::format("{} = {}", column, SqlText(names.front()));
+  }
+  std::string list;
+  for (const std::string& name : names) {
+    if (!list.empty()) list += ", ";
+    AppendSqlText(name, list);
+  }
+  return fmt::format("{} IN ({})", column, list);
+}
+
 std::string IntervalsFilter(const Question& question) {
   std::string filter = Times(question);
   if (!question.host.empty()) {
-    filter += " AND host = " + SqlText(question.host);
+    filter += " AND " + IsOneOf("host", question.host);
   }
   return filter;
 }
@@ -70,23 +83,23 @@ std::string SamplesFilter(const Question& question) {
       fmt::format("hour >= toDateTime({}) AND hour < toDateTime({}) AND {}",
                   question.from / kSecondsOfHour * kSecondsOfHour,
                   question.until, Times(question));
-  const auto add = [&](std::string_view column, std::string_view text) {
-    if (!text.empty()) {
-      filter += fmt::format(" AND {} = {}", column, SqlText(text));
-    }
+  const auto add = [&](std::string_view column, const Names& names) {
+    if (!names.empty()) filter += " AND " + IsOneOf(column, names);
   };
   add("service", question.service);
   add("host", question.host);
-  add("kind", question.kind);
+  if (!question.kind.empty()) add("kind", {question.kind});
   add("command", question.command);
   add("version", question.version);
-  if (!question.unit.empty()) {
-    filter += fmt::format(" AND unit IN ({}, {})", SqlText(question.unit),
-                          SqlText(question.unit + ".service"));
+  Names units;
+  for (const std::string& unit : question.unit) {
+    units.push_back(unit);
+    units.push_back(unit + ".service");
   }
+  add("unit", units);
   if (!question.pod.empty()) {
-    filter += fmt::format(" AND (pod = {0} OR {1} = {0})",
-                          SqlText(question.pod), ColumnOf(By::kPod));
+    filter += fmt::format(" AND ({} OR {})", IsOneOf("pod", question.pod),
+                          IsOneOf(ColumnOf(By::kPod), question.pod));
   }
   if (!question.function.empty()) {
     filter += " AND " + FunctionFilter(question);

@@ -7,8 +7,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace profd::fleet {
+
+// Names of which a sample has one; all samples where there is none.
+using Names = std::vector<std::string>;
 
 // Which samples of a fleet are wanted; an empty text asks for nothing.
 struct Question {
@@ -16,22 +20,22 @@ struct Question {
   uint32_t from = 0;
   uint32_t until = 0;
   std::string kind = {};  // of samples
-  std::string service = {};
-  std::string host = {};
-  std::string command = {};
-  std::string unit = {};  // "nginx.service", or "nginx" for that
-  std::string pod = {};   // its name, or "namespace/name"
-  std::string version = {};
+  Names service = {};
+  Names host = {};
+  Names command = {};
+  Names unit = {};  // "nginx.service", or "nginx" for that
+  Names pod = {};   // its name, or "namespace/name"
+  Names version = {};
   // Stacks with a function whose name has this in it, or is what follows "=".
   std::string function = {};
 };
 
-// The members that are whole names, by their names in requests; the second one
+// The members that are names, by their names in requests; the second one
 // is that of the question that is compared with.
 struct NameFilter {
   std::string_view name;
   std::string_view name_before;
-  std::string Question::* member;
+  Names Question::* member;
 };
 inline constexpr std::array<NameFilter, 6> kNameFilters = {{
     {"service", "before_service", &Question::service},

@@ -72,7 +72,7 @@ class Program:
 
     def ask(self, path, **parameters):
         """The answer's body, which must be there."""
-        query = urllib.parse.urlencode(parameters)
+        query = urllib.parse.urlencode(parameters, doseq=True)
         status, _, body = self.get(f"/api/history/{path}?{query}")
         if status != 200:
             raise AssertionError(f"{path}?{query}: {status} {body!r}")
@@ -180,6 +180,12 @@ class FleetTest(WithDatabase):
                 ({"unit": "shop"}, SHOP), ({"unit": "shop.service"}, SHOP),
                 ({"pod": "mail-0"}, MAIL), ({"pod": "ns/mail-0"}, MAIL),
                 ({"version": "1"}, SHOP // 2),
+                ({"version": ["1", "2"]}, SHOP), ({"version": ["1", ""]}, SHOP // 2),
+                ({"host": ["alpha", "beta"]}, SHOP + MAIL + JAVA),
+                ({"host": ["alpha", "gamma"], "service": ["mail", "java"]},
+                 MAIL // 2),
+                ({"pod": ["mail-0", "other"]}, MAIL),
+                ({"unit": ["other", "shop"]}, SHOP),
                 ({"version": "2", "host": "alpha"}, SHOP // 4),
                 ({"kind": "blocked"}, 2 * STEPS * 70_000),
                 ({"function": "compare"}, SHOP), ({"function": "ompar"}, SHOP),
@@ -279,6 +285,8 @@ class FleetTest(WithDatabase):
                          (2 * 1300 + 50, SHOP + MAIL + JAVA))
         self.assertEqual(sums(host="beta", before_host="alpha"),
                          (SHOP // 2 + MAIL // 2, SHOP // 2 + MAIL // 2 + JAVA))
+        self.assertEqual(sums(host="alpha", before_host=["alpha", "beta"]),
+                         (SHOP + MAIL + JAVA, SHOP // 2 + MAIL // 2))
         self.assertEqual(
             sums(version="2", before_version="1", host="beta", before=FROM,
                  before_until=FROM + 20), (2000, SHOP // 4))
@@ -328,7 +336,10 @@ class FleetTest(WithDatabase):
                       "timeline?rows=26&lanes=1", "functions?pid=1",
                       "functions?kind=nothing&seconds=4000000000",
                       "functions?service=" + "x" * 1025,
-                      "profile?format=nothing", "functions?host=a&host=b",
+                      "profile?format=nothing", "functions?kind=cpu&kind=blocked",
+                      "functions?" + "&".join(f"host={i}" for i in range(65)),
+                      "functions?" + "&".join(
+                          f"before_host={i}" for i in range(65)),
                       "timeline?step=10&seconds=2000000"):
             status, _, body = self.program.get(f"/api/history/{query}")
             self.assertEqual(status, 400, (query, body))

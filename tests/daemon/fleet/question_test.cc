@@ -20,7 +20,7 @@ TEST(QuestionTest, TextsAreLiterals) {
   Question question = {.from = 7200, .until = 7300, .kind = std::string(kEvil)};
   question.function = kEvil;
   for (const NameFilter& filter : kNameFilters) {
-    question.*filter.member = kEvil;
+    question.*filter.member = {std::string(kEvil), "b" + std::string(kEvil)};
   }
   const std::vector<std::string> rows = {std::string(kEvil)};
   for (const Doubles doubles : {Doubles::kNone, Doubles::kMaybe}) {
@@ -38,7 +38,23 @@ TEST(QuestionTest, TextsAreLiterals) {
     }
   }
   EXPECT_THAT(StackSumsSql(question, Doubles::kNone, 10),
-              HasSubstr(R"(service = '\x27\x3B DROP TABLE samples\x3B --')"));
+              HasSubstr(R"(service IN ('\x27\x3B DROP TABLE samples\x3B --', )"
+                        R"('b\x27\x3B DROP)"));
+}
+
+// A sample has one of the names of each member.
+TEST(QuestionTest, AsksForOneNameOrSeveral) {
+  const std::string one = StackSumsSql(
+      {.from = 7200, .until = 7300, .host = {"a"}}, Doubles::kNone, 10);
+  EXPECT_THAT(one, HasSubstr(" AND host = 'a')"));
+  Question question = {.from = 7200, .until = 7300, .host = {"a", "b"}};
+  question.unit = {"x", "y"};
+  question.pod = {"p", "n/q"};
+  const std::string sql = StackSumsSql(question, Doubles::kNone, 10);
+  EXPECT_THAT(sql, HasSubstr(" AND host IN ('a', 'b') "));
+  EXPECT_THAT(sql, HasSubstr("unit IN ('x', 'x.service', 'y', 'y.service')"));
+  EXPECT_THAT(sql, HasSubstr("(pod IN ('p', 'n/q') OR if(pod = ''"));
+  EXPECT_THAT(KindsSql(question), HasSubstr("host IN ('a', 'b')"));
 }
 
 // The key has the hour, so that a filter on it reads few rows.
