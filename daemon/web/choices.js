@@ -13,6 +13,7 @@ function makeChoices() {
     const step = Number(option.value);
     if (step > 0 && step < LEAST_STEP) option.remove();
   }
+  byName('key-versus').hidden = SET_FILTERS.length === 0;
   byName('filter-apply').before(...FILTER_FIELDS.map((field) => {
     const label = element('label', `${field.label} `);
     const input = element('input', '');
@@ -20,7 +21,6 @@ function makeChoices() {
     input.spellcheck = false;
     input.autocomplete = 'off';
     if (field.isNumber) input.inputMode = 'numeric';
-    if (field.hint) input.placeholder = field.hint;
     label.append(input);
     return label;
   }));

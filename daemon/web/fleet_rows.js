@@ -15,11 +15,11 @@ const ROWS = [
   {by: 'comm', text: 'commands', filter: 'command', none: '[no command]'},
 ];
 const FILTER_FIELDS = [
-  {filter: 'service', label: 'Service'},
-  {filter: 'host', label: 'Host'},
-  {filter: 'version', label: 'Version'},
-  {filter: 'unit', label: 'Unit'},
-  {filter: 'pod', label: 'Pod', hint: 'name'},
-  {filter: 'command', label: 'Command'},
+  {filter: 'service', label: 'Service', isSet: true},
+  {filter: 'host', label: 'Host', isSet: true},
+  {filter: 'version', label: 'Version', isSet: true},
+  {filter: 'unit', label: 'Unit', isSet: true},
+  {filter: 'pod', label: 'Pod', hint: 'name', isSet: true},
+  {filter: 'command', label: 'Command', isSet: true},
   {filter: 'function', label: 'Function'},
 ];

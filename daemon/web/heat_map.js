@@ -20,11 +20,13 @@ function darkPage() {
 }
 
 // The canvas of a time line: rows of names, columns of time, a lane for each kind
-// of samples. A time is marked
-// by dragging or by keys; who uses it draws the names beside it.
+// of samples. A time is marked by dragging or by keys; who uses it draws the names
+// beside it.
 class HeatMap {
   // actions: choose({from, until}, {isSecond}): a time was marked; say(text):
-  // what the cursor is at; point(row): at which row, -1: none.
+  // what the cursor is at; point(row): at which row, -1: none; keep(row,
+  // {isSecond}): keep to it, or compare with it; split(seconds): compare what was
+  // after it with what was before.
   constructor(actions) {
     this.actions = actions;
     this.canvas = byName('heat');
@@ -284,6 +286,12 @@ class HeatMap {
       this.isSecond = true;
       this.choose();
       this.isSecond = false;
+    } else if (['f', 'v'].includes(event.key)) {
+      if (this.at) {
+        this.actions.keep(this.at.row, {isSecond: event.key === 'v'});
+      }
+    } else if (event.key === 's') {
+      if (this.at) this.actions.split(this.timeOf(this.at.step));
     } else if (event.key === 'Escape') {
       this.anchor = null;
       this.drawMarks();

@@ -5,11 +5,14 @@
 class HistoryPage {
   constructor() {
     this.service = new Service();
+    this.rows = new RowList((changes) => this.update(changes));
     this.map = new HeatMap({
       choose: (range, {isSecond}) => this.chooseRange(range, isSecond),
       say: (text) => byName('said').textContent = text,
-      point: (row) => this.pointAt(row),
-      nameOf: (row) => this.nameOfRow(row),
+      point: (row) => this.rows.pointAt(row),
+      nameOf: (row) => this.rows.nameOf(row),
+      keep: (row, {isSecond}) => this.rows.keepTo(row, {isSecond}),
+      split: (seconds) => this.split(seconds),
     });
     this.grid = new FunctionGrid({
       choose: (row, options) => this.chooseFunction(row, options),
@@ -25,6 +28,11 @@ class HistoryPage {
     this.kinds = new KindSwitch((kind) => this.update({kind}));
     this.requests = {};
     makeChoices();
+    this.sides = new SidesMenu({
+      names: (by) => this.namesBy(by),
+      change: (changes) => this.update(changes),
+      split: (seconds) => this.split(seconds),
+    });
     this.listen();
     new Downloads(this.service, {
       range: () => this.range() ?? this.window(),
@@ -54,7 +62,8 @@ class HistoryPage {
       closer: () => this.zoom(), refresh: () => this.refresh(),
       live: () => this.switchLive(),
       theme: () => this.switchTheme(),
-      'no-b': () => this.update({b: null}),
+      'no-b': () => this.update({b: null, ...Object.fromEntries(
+          BEFORE_FILTERS.map((list) => [list, []]))}),
       'compare': () => this.markSecond(),
       'keys-open': () => byName('keys-box').showModal(),
       'keys-close': () => byName('keys-box').close(),
@@ -113,10 +122,10 @@ class HistoryPage {
     const differs = (...keys) => !before || keys.some(
         (key) => JSON.stringify(before[key]) !== JSON.stringify(state[key]));
     this.state = state;
-    const isNewMap = differs('last', 'window', 'by', 'step', 'kind', ...FILTERS);
+    const isNewMap = differs('last', 'window', 'by', 'step', 'kind', ...NAME_LISTS);
     if (!this.now || (isNewMap && !state.window)) this.now = this.present();
     if (isNewMap) this.loadMap();
-    const isNewRange = differs('a', 'b', 'kind', ...FILTERS) ||
+    const isNewRange = differs('a', 'b', 'kind', ...NAME_LISTS) ||
         (!state.a && isNewMap);
     if (isNewRange) {
       this.loadRange();
@@ -181,7 +190,7 @@ class HistoryPage {
     this.isLoadingMap = true;
     const step = this.step();
     const range = snapped(this.window(), step);
-    const query = queryOf(this.state, range);
+    const query = queryOf(bothSides(this.state), range);
     query.set('step', step);
     query.set('by', this.state.by);
     query.set('lanes', 1);
@@ -203,13 +212,9 @@ class HistoryPage {
 
   showMap() {
     const {line} = this;
-    const names = byName('row-names');
-    byName('history').classList.toggle('long-names',
-                                       hasLongNames(this.state.by));
-    names.replaceChildren(...(line?.rows ?? []).map(
-        (row, i) => this.makeRowName(row, i)));
+    this.rows.show(line, this.state);
     this.map.show(line);
-    names.style.setProperty('--row', `${this.map.rowPixels}px`);
+    this.rows.setHeight(this.map.rowPixels);
     this.map.mark(this.state.a, this.state.b);
     this.kinds.show(this.line, this.state.kind);
     this.showRange();
@@ -235,34 +240,36 @@ class HistoryPage {
     }
   }
 
-  nameOfRow(i) {
-    const row = this.line?.rows[i];
-    if (!row) return '';
-    if (row.rest) return `${this.line.names - (this.line.rows.length - 1)} others`;
-    return rowName(row, this.state.by);
+  // The names that one side may have, whatever it has.
+  async namesBy(by) {
+    const {filter} = rowsBy(by);
+    const others = bothSides({...this.state, [filter]: [], [beforeOf(filter)]: []});
+    const query = queryOf(others, this.window());
+    query.set('by', by);
+    try {
+      const {names} =
+          await this.service.json('names', query, this.begin('names'));
+      return names;
+    } catch (error) {
+      if (error.name !== 'AbortError') this.sayTrouble(error);
+      return null;
+    }
   }
 
-  // A click keeps to it.
-  makeRowName(row, i) {
-    const name = this.nameOfRow(i);
-    if (row.rest || row.name === '') return element('i', name);
-    const button = element('button', rowLabel(name, this.state.by));
-    button.type = 'button';
-    button.title = name;
-    button.addEventListener('click', () => this.update(
-        {[rowsBy(this.state.by).filter]: row.name}));
-    return button;
-  }
-
-  pointAt(row) {
-    [...byName('row-names').children].forEach(
-        (name, i) => name.classList.toggle('at', i === row));
+  // What was after a moment of the window, and what was before it.
+  split(seconds) {
+    const {from, until} = this.window();
+    if (seconds <= from || seconds >= until) {
+      this.say('This moment is not within the time that is shown.');
+      return;
+    }
+    this.update({a: {from: seconds, until}, b: {from, until: seconds}});
   }
 
   async loadRange() {
     const signal = this.begin('range');
     const range = this.range();
-    const {b} = this.state;
+    const second = isCompared(this.state) ? this.state.b ?? range : null;
     this.flame.clear();
     this.tables = null;
     if (!range) {
@@ -274,18 +281,14 @@ class HistoryPage {
     }
     document.body.classList.add('busy');
     const query = queryOf(this.state, range);
-    const difference = new URLSearchParams(query);
-    if (b) {
-      difference.set('before', b.from);
-      difference.set('before_until', b.until);
-    }
     try {
       const [after, before, profile] = await Promise.all([
         this.service.json('functions', query, signal),
-        b ? this.service.json('functions', queryOf(this.state, b), signal) :
-            null,
-        b ? this.service.json('difference', difference, signal) :
-            this.service.json('flame', query, signal),
+        second && this.service.json(
+            'functions', queryOf(secondSide(this.state), second), signal),
+        second ? this.service.json('difference',
+                                   differenceOf(this.state, range), signal) :
+                 this.service.json('flame', query, signal),
       ]);
       if (signal.aborted) return;
       this.tables = {after, before};
@@ -322,18 +325,20 @@ class HistoryPage {
 
   showRange() {
     if (!this.range()) return;
-    const text = (name, range, table) => {
+    const text = (name, side, range, table) => {
       const used = table ?
           `: ${averageText(averageOf(table.sum, table.known * 1000,
                                      table.unit))} ${averageUnit(table)}` : '';
       return `${name}${rangeText(range)}` +
-          ` (${lengthText(range.until - range.from)})${used}`;
+          ` (${lengthText(range.until - range.from)})${namesText(side)}${used}`;
     };
-    const {b} = this.state;
+    const {state} = this;
     byName('range-a').textContent =
-        text('', this.range(), this.tables?.after) + this.otherKindsText();
-    byName('range-b').textContent =
-        b ? text('compared with ', b, this.tables?.before) : '';
+        text('', state, this.range(), this.tables?.after) +
+        this.otherKindsText();
+    byName('range-b').textContent = !isCompared(state) ? '' :
+        text('compared with ', secondSide(state), state.b ?? this.range(),
+             this.tables?.before);
   }
 
   // Where there is nothing of the kind that is shown: which kinds there are.
@@ -352,7 +357,7 @@ class HistoryPage {
     if (name === '') return;
     byName('series-name').textContent = shortened(name, 120);
     const step = this.step();
-    const query = queryOf(this.state, snapped(this.window(), step));
+    const query = queryOf(bothSides(this.state), snapped(this.window(), step));
     query.set('function', `=${name}`);
     query.set('step', step);
     try {
@@ -385,8 +390,7 @@ class HistoryPage {
 
   applyFilters() {
     byName('filter-menu').open = false;
-    this.update(Object.fromEntries(FILTERS.map(
-        (filter) => [filter, byName(`filter-${filter}`).value.trim()])));
+    this.update(readFilters(this.state));
   }
 
   shift(direction) {
@@ -440,23 +444,13 @@ class HistoryPage {
     byName('step').value = state.step;
     byName('closer').disabled = !state.a;
     byName('live').setAttribute('aria-pressed', this.live.isOn);
-    byName('no-b').hidden = !state.b;
+    byName('no-b').hidden = !isCompared(state);
+    this.sides.show(state, this.window());
     byName('window-text').textContent = rangeText(this.window());
     byName('theme').textContent = darkPage() ? 'Light' : 'Dark';
-    for (const filter of FILTERS) {
-      byName(`filter-${filter}`).value = state[filter];
-    }
-    byName('filter-menu').classList.toggle(
-        'active', FILTERS.some((filter) => state[filter] !== ''));
-    byName('chips').replaceChildren(...FILTERS.filter(
-        (filter) => state[filter] !== '').map((filter) => {
-      const chip = element('button',
-                           `${filter}: ${shortened(state[filter], 80)} ✕`);
-      chip.type = 'button';
-      chip.title = 'Take this filter away';
-      chip.addEventListener('click', () => this.update({[filter]: ''}));
-      return chip;
-    }));
+    fillFilters(state);
+    showChips(state, (list, name) => this.update(
+        {[list]: state[list].filter((each) => each !== name)}));
   }
 
   switchTheme() {

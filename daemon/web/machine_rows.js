@@ -2,7 +2,8 @@
 'use strict';
 
 // What the page of one machine's history tells apart: the rows that its heat map
-// may have, and the filters, of which each row is one. Nothing here knows of a
+// may have, and the filters, of which each row is one. Filters with isSet may have
+// several names, and others where two sides are compared. Nothing here knows of a
 // document.
 const PAGE_TITLE = 'History';
 const LEAST_STEP = 1;  // seconds

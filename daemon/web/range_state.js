@@ -4,6 +4,13 @@
 // The state of the history's page, as its address has it behind '#'. Keys that
 // are not known are passed over. Nothing here knows of a document.
 const FILTERS = FILTER_FIELDS.map(({filter}) => filter);
+const SET_FILTERS = FILTER_FIELDS.filter(({isSet}) => isSet)
+    .map(({filter}) => filter);
+// The names of the second side, where they differ from those of the first.
+const beforeOf = (filter) => `before_${filter}`;
+const BEFORE_FILTERS = SET_FILTERS.map(beforeOf);
+const NAME_LISTS = [...FILTERS, ...BEFORE_FILTERS];
+const MOST_NAMES = 64;  // of a list
 const OPENING = {
   last: 900,      // the window's seconds, ending now; or it is ...
   window: null,   // ... {from, until}
@@ -11,7 +18,7 @@ const OPENING = {
   b: null,
   live: 0,        // 1: it goes on with time, unless there is a window
   by: ROWS[0].by, step: 0, kind: '',
-  ...Object.fromEntries(FILTERS.map((filter) => [filter, ''])),
+  ...Object.fromEntries(NAME_LISTS.map((list) => [list, []])),
   name: '', module: '',  // the chosen function
   view: 'flame', sort: 'self', flame: '',
 };
@@ -34,11 +41,21 @@ function formatRange({from, until}) {
   return `${from}-${until}`;
 }
 
+// A list of names with one more, if it is none and there is room.
+function withName(list, names, name) {
+  const most = FILTERS.includes(list) && !SET_FILTERS.includes(list) ?
+      1 : MOST_NAMES;
+  return name === '' || names.includes(name) || names.length >= most ?
+      names : [...names, name];
+}
+
 function parseAddress(hash) {
   const state = {...OPENING};
   for (const [key, text] of new URLSearchParams(hash.replace(/^#/, ''))) {
     if (!Object.hasOwn(OPENING, key)) continue;
-    if (RANGE_KEYS.includes(key)) {
+    if (NAME_LISTS.includes(key)) {
+      state[key] = withName(key, state[key], text);
+    } else if (RANGE_KEYS.includes(key)) {
       state[key] = parseRange(text);
     } else if (RANGE_CHOICES[key]) {
       if (RANGE_CHOICES[key].includes(text)) state[key] = text;
@@ -59,6 +76,10 @@ function formatAddress(state) {
     if (value === null || value === OPENING[key]) continue;
     // Where the window is the range that ends now does not count.
     if (key === 'last' && state.window) continue;
+    if (NAME_LISTS.includes(key)) {
+      for (const name of value) text.append(key, name);
+      continue;
+    }
     text.set(key, RANGE_KEYS.includes(key) ? formatRange(value) : value);
   }
   return `#${text}`;
@@ -69,12 +90,56 @@ function windowOf(state, now) {
   return state.window ?? {from: now - state.last, until: now};
 }
 
+// Whether two sides are compared: by their times, by their names or by both.
+function isCompared(state) {
+  return state.b !== null ||
+      BEFORE_FILTERS.some((list) => state[list].length > 0);
+}
+
+// The state with the names of the second side in place of the first one's.
+function secondSide(state) {
+  const names = SET_FILTERS.filter((filter) => state[beforeOf(filter)].length > 0)
+      .map((filter) => [filter, state[beforeOf(filter)]]);
+  return {...state, ...Object.fromEntries(names)};
+}
+
+// The same with the names of both, as the map has them.
+function bothSides(state) {
+  const names = SET_FILTERS.filter((filter) => state[beforeOf(filter)].length > 0)
+      .map((filter) => [filter, state[filter].length === 0 ? [] :
+          [...new Set([...state[filter], ...state[beforeOf(filter)]])]
+              .slice(0, MOST_NAMES)]);
+  return {...state, ...Object.fromEntries(names)};
+}
+
 // The parameters of a question about a range: its times and the filters.
 function queryOf(state, {from, until}) {
   const query = new URLSearchParams({from, until});
   for (const filter of FILTERS) {
-    if (state[filter]) query.set(filter, state[filter]);
+    for (const name of state[filter]) query.append(filter, name);
   }
   if (state.kind) query.set('kind', state.kind);
   return query;
+}
+
+// The same, about what the second side differs in.
+function differenceOf(state, range) {
+  const query = queryOf(state, range);
+  if (state.b) {
+    query.set('before', state.b.from);
+    query.set('before_until', state.b.until);
+  }
+  for (const list of BEFORE_FILTERS) {
+    for (const name of state[list]) query.append(list, name);
+  }
+  return query;
+}
+
+// What a side keeps to, in words: its names by filter.
+function namesText(state) {
+  return SET_FILTERS.filter((filter) => state[filter].length > 0)
+      .map((filter) => `, ${filter} ${state[filter].slice(0, 3).join(', ')}` +
+          (state[filter].length > 3 ? ` and ${state[filter].length - 3} more` :
+                                      ''))
+      .join('');
 }

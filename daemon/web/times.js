@@ -44,6 +44,16 @@ function rangeText({from, until}) {
       `${isOneDay ? '' : `${dayText(until)} `}${clockText(until)}`;
 }
 
+// A moment as a field for times of a day has it, of the browser's time zone, and
+// back; null: it is none.
+function fieldOfTime(seconds) {
+  return `${dayText(seconds)}T${clockText(seconds)}`;
+}
+function timeOfField(text) {
+  const seconds = Math.floor(new Date(text).getTime() / 1000);
+  return Number.isFinite(seconds) ? seconds : null;
+}
+
 function lengthText(seconds) {
   if (seconds >= 86400 && seconds % 86400 === 0) return `${seconds / 86400} d`;
   if (seconds >= 3600 && seconds % 3600 === 0) return `${seconds / 3600} h`;

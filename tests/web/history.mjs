@@ -223,7 +223,7 @@ async function filters(page) {
   check((await rows(page)).length > 1, 'and goes away');
   await page.locator('#by').selectOption('pid');
   await page.waitForFunction(
-      () => /^\d+ ./.test(page.line?.rows[0] && page.nameOfRow(0)));
+      () => /^\d+ ./.test(page.line?.rows[0] && page.rows.nameOf(0)));
   await page.locator('#row-names button').first().click();
   await page.locator('#chips button').waitFor();
   await shown(page);

@@ -17,10 +17,20 @@ const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf'
                  'ticksOf', 'averageOf', 'averageUnit', 'OPENING', 'windowOf',
                  'parseAddress', 'formatAddress', 'queryOf', 'kindsOf', 'lanesOf',
                  'rowPixels', 'laneText', 'laneColour', 'otherKindsIn', 'rowLabel'];
-const sources = FILES.map(
-    (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
-const parts = vm.runInNewContext(
-    sources.join('\n') + `\n({${EXPORTS.join(',')}})`, {URLSearchParams, performance});
+// The same of a fleet's page.
+const FLEET_FILES = ['fleet_rows', 'times', 'range_state'];
+const FLEET_EXPORTS = ['OPENING', 'parseAddress', 'formatAddress', 'queryOf',
+                       'isCompared', 'secondSide', 'bothSides', 'differenceOf',
+                       'namesText', 'fieldOfTime', 'timeOfField', 'MOST_NAMES'];
+function load(files, exported) {
+  const sources = files.map(
+      (name) => readFileSync(`${process.argv[2]}/${name}.js`, 'utf8'));
+  return vm.runInNewContext(
+      sources.join('\n') + `\n({${exported.join(',')}})`,
+      {URLSearchParams, performance});
+}
+const parts = load(FILES, EXPORTS);
+const fleet = load(FLEET_FILES, FLEET_EXPORTS);
 
 let count = 0;
 // property: a sentence.
@@ -575,8 +585,8 @@ test('kinds have one order, and those of a range are known', () => {
 
 test('an address of the history has what differs, and comes back', () => {
   const state = {...parts.OPENING, last: 3600, a: {from: 10, until: 20},
-                 by: 'comm', unit: '<b>&#', name: 'f=1', module: '/x y'};
-  equal(parts.parseAddress(parts.formatAddress(state)), state);
+                 by: 'comm', unit: ['<b>&#'], name: 'f=1', module: '/x y'};
+  equal(parts.parseAddress(parts.formatAddress(state)), plain(state));
   equal(parts.formatAddress(parts.OPENING), '#');
   equal(parts.parseAddress('#last=0&a=20-10&b=x&by=colour&window=1-2e9&z=1'),
         plain(parts.OPENING));
@@ -594,7 +604,7 @@ test('names of pods are cut in the middle, ids at the end', () => {
   equal(parts.rowLabel('f'.repeat(64), 'comm'), 'f'.repeat(64));
   // No character is cut in two.
   equal([...parts.rowLabel('\u{1f600}'.repeat(50), 'container')].length, 38);
-  equal(parts.parseAddress('#by=pod&pod=a%2Fb').pod, 'a/b');
+  equal(parts.parseAddress('#by=pod&pod=a%2Fb').pod, ['a/b']);
 });
 
 test('a window that is not fixed ends now', () => {
@@ -602,9 +612,56 @@ test('a window that is not fixed ends now', () => {
         {from: 940, until: 1000});
   equal(parts.windowOf({...parts.OPENING, window: {from: 1, until: 2}}, 1000),
         {from: 1, until: 2});
-  const query = parts.queryOf({...parts.OPENING, unit: 'a&b', kind: 'blocked'},
+  const query = parts.queryOf({...parts.OPENING, unit: ['a&b'], kind: 'blocked'},
                               {from: 1, until: 2});
   equal(String(query), 'from=1&until=2&unit=a%26b&kind=blocked');
+});
+
+test('a machine has one name a filter, and no second side', () => {
+  const state = parts.parseAddress('#unit=a&unit=b&before_unit=c&unit=');
+  equal(state.unit, ['a']);
+  equal('before_unit' in state, false);
+});
+
+test('the sides of a fleet are lists of names in the address', () => {
+  const state = {...fleet.OPENING, host: ['a', 'b&c'], before_host: ['d'],
+                 service: ['x'], function: ['main']};
+  equal(fleet.parseAddress(fleet.formatAddress(state)), plain(state));
+  equal(fleet.formatAddress(state),
+        '#service=x&host=a&host=b%26c&function=main&before_host=d');
+  equal(fleet.parseAddress('#host=a&host=a&host=&before_function=f').host, ['a']);
+  const many = Array.from({length: 70}, (_, i) => `host=${i}`).join('&');
+  equal(fleet.parseAddress(`#${many}`).host.length, fleet.MOST_NAMES);
+});
+
+test('what is asked of two sides', () => {
+  const range = {from: 10, until: 20};
+  const state = {...fleet.OPENING, service: ['x'], host: ['a'],
+                 before_host: ['b', 'c']};
+  equal(fleet.isCompared(fleet.OPENING), false);
+  equal(fleet.isCompared(state), true);
+  equal(fleet.isCompared({...fleet.OPENING, b: range}), true);
+  const text = (query) => String(query);
+  equal(text(fleet.queryOf(state, range)), 'from=10&until=20&service=x&host=a');
+  equal(text(fleet.queryOf(fleet.secondSide(state), range)),
+        'from=10&until=20&service=x&host=b&host=c');
+  equal(text(fleet.queryOf(fleet.bothSides(state), range)),
+        'from=10&until=20&service=x&host=a&host=b&host=c');
+  equal(text(fleet.differenceOf(state, range)),
+        'from=10&until=20&service=x&host=a&before_host=b&before_host=c');
+  equal(text(fleet.differenceOf({...state, b: {from: 1, until: 9}}, range)),
+        'from=10&until=20&service=x&host=a&before=1&before_until=9&' +
+        'before_host=b&before_host=c');
+  // The map of all hosts and one of them is of all.
+  equal(fleet.bothSides({...state, host: []}).host, []);
+  equal(fleet.namesText({...state, host: ['a', 'b', 'c', 'd', 'e']}),
+        ', service x, host a, b, c and 2 more');
+});
+
+test('a moment goes into its field and comes back', () => {
+  const at = 1795737601;
+  equal(fleet.timeOfField(fleet.fieldOfTime(at)), at);
+  equal(fleet.timeOfField(''), null);
 });
 
 console.log(`${count} properties hold`);
