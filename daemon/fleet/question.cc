@@ -17,8 +17,10 @@ struct ByRow {
   By by;
   std::string_view column;  // an expression that is a String
 };
+// The one that has no column is no constant: servers of Distributed tables do
+// not give these.
 constexpr std::array<ByRow, 7> kByRows = {{
-    {"all", By::kAll, "''"},
+    {"all", By::kAll, "materialize('')"},
     {"service", By::kService, "toString(service)"},
     {"host", By::kHost, "toString(host)"},
     {"comm", By::kCommand, "toString(command)"},
@@ -107,30 +109,44 @@ std::string SamplesFilter(const Question& question) {
   return filter;
 }
 
-// GLOBAL: tables may be those of several servers (Distributed), each of which
-// gets what another one found.
-// The samples as rows of these columns, and of c, their number, and v, their
-// value. A row that was sent twice is one: its key is all but the numbers.
-std::string Source(const Question& question, Doubles doubles,
-                   std::string_view columns) {
+// What samples are summed by: columns as expressions with names, and these
+// names; none of both: all samples are one sum.
+struct SumsBy {
+  std::string columns;
+  std::string_view names;
+};
+
+std::string GroupBy(std::string_view names) {
+  return names.empty() ? std::string() : fmt::format(" GROUP BY {}", names);
+}
+
+// A query for rows of these columns, and of cs, the number of samples, and vs,
+// the sum of their values. A row that was sent twice is one: its key is all but
+// the numbers. Tables may be those of several servers (Distributed): each adds
+// up its own rows, and with GLOBAL gets what another one found.
+std::string SumsSql(const Question& question, Doubles doubles,
+                    const SumsBy& by) {
   const std::string filter = SamplesFilter(question);
+  const std::string columns = by.columns.empty() ? "" : by.columns + ", ";
   if (doubles == Doubles::kNone) {
     return fmt::format(
-        "(SELECT {}, count AS c, value AS v FROM samples WHERE {})", columns,
-        filter);
+        "SELECT {}sum(count) AS cs, sum(value) AS vs FROM samples WHERE {}{}",
+        columns, filter, GroupBy(by.names));
   }
   const std::string sent_twice = fmt::format(
       "(SELECT run, time FROM intervals WHERE {} GROUP BY run, time "
       "HAVING count() > 1)",
       Times(question));
   return fmt::format(
-      "(SELECT {0}, count AS c, value AS v FROM samples "
-      "WHERE {1} AND (run, time) GLOBAL NOT IN {2} "
-      "UNION ALL SELECT {0}, any(count) AS c, any(value) AS v FROM samples "
+      "SELECT {5}{4}sum(c) AS cs, sum(v) AS vs FROM ("
+      "SELECT {0}sum(count) AS c, sum(value) AS v FROM samples "
+      "WHERE {1} AND (run, time) GLOBAL NOT IN {2}{3} "
+      "UNION ALL SELECT {0}any(count) AS c, any(value) AS v FROM samples "
       "WHERE {1} AND (run, time) GLOBAL IN {2} "
       "GROUP BY service, hour, stack, time, host, kind, command, unit, "
-      "namespace, pod, container, container_id, version, parked, run)",
-      columns, filter, sent_twice);
+      "namespace, pod, container, container_id, version, parked, run){3}",
+      columns, filter, sent_twice, GroupBy(by.names),
+      by.names.empty() ? "" : ", ", by.names);
 }
 
 // A step's number. Times are at or after `from`.
@@ -171,11 +187,13 @@ std::string RowNamesSql(const Question& question, Doubles doubles,
                         const RowsWanted& wanted) {
   return fmt::format(
       "SELECT toUInt64(count()), groupArray({})(x) FROM (SELECT x, "
-      "sumIf(v, k = {}) AS first, sum(v) AS whole FROM {} GROUP BY x "
+      "sumIf(vs, k = {}) AS first, sum(vs) AS whole FROM ({}) GROUP BY x "
       "ORDER BY first DESC, whole DESC, x)",
       wanted.rows, SqlText(wanted.kind),
-      Source(question, doubles,
-             fmt::format("{} AS x, toString(kind) AS k", ColumnOf(wanted.by))));
+      SumsSql(question, doubles,
+              {.columns = fmt::format("{} AS x, toString(kind) AS k",
+                                      ColumnOf(wanted.by)),
+               .names = "x, k"}));
 }
 
 std::string CellsSql(const Question& question, Doubles doubles,
@@ -185,28 +203,33 @@ std::string CellsSql(const Question& question, Doubles doubles,
     rows += rows.empty() ? "[" : ",";
     AppendSqlText(row, rows);
   }
-  const std::string number =
-      rows.empty() ? "toUInt32(0)"
-                   : fmt::format("toUInt32(indexOf({}], x))", rows);
+  // No constant, which servers of Distributed tables do not give.
+  const std::string number = rows.empty()
+                                 ? "toUInt32(parked * 0)"
+                                 : fmt::format("toUInt32(indexOf({}], {}))",
+                                               rows, ColumnOf(wanted.by));
   return fmt::format(
-      "SELECT {} AS r, k, s, toUInt64(sum(v)) FROM {} GROUP BY r, k, s", number,
-      Source(question, doubles,
-             fmt::format("{} AS x, toString(kind) AS k, {} AS s",
-                         ColumnOf(wanted.by), StepOf(question, wanted.step))));
+      "SELECT r, k, s, toUInt64(vs) FROM ({})",
+      SumsSql(question, doubles,
+              {.columns = fmt::format("{} AS r, toString(kind) AS k, {} AS s",
+                                      number, StepOf(question, wanted.step)),
+               .names = "r, k, s"}));
 }
 
 std::string StackSumsSql(const Question& question, Doubles doubles,
                          uint32_t most) {
   return fmt::format(
-      "SELECT stack, x, p, toUInt64(sum(c)), toUInt64(sum(v)) AS sums FROM {} "
-      "GROUP BY stack, x, p ORDER BY sums DESC, stack, x, p LIMIT {}",
-      Source(question, doubles, "stack, toString(command) AS x, parked AS p"),
+      "SELECT stack, x, p, toUInt64(cs), toUInt64(vs) AS sums FROM ({}) "
+      "ORDER BY sums DESC, stack, x, p LIMIT {}",
+      SumsSql(question, doubles,
+              {.columns = "stack, toString(command) AS x, parked AS p",
+               .names = "stack, x, p"}),
       most);
 }
 
 std::string WholeSumSql(const Question& question, Doubles doubles) {
-  return fmt::format("SELECT toUInt64(sum(c)), toUInt64(sum(v)) FROM {}",
-                     Source(question, doubles, "stack"));
+  return fmt::format("SELECT toUInt64(cs), toUInt64(vs) FROM ({})",
+                     SumsSql(question, doubles, {}));
 }
 
 std::string StacksSql(const Question& question,
@@ -220,9 +243,11 @@ std::string StacksSql(const Question& question,
 std::string NamesSql(const Question& question, Doubles doubles, By by,
                      uint32_t most) {
   return fmt::format(
-      "SELECT x, toUInt64(sum(c)), toUInt64(sum(v)) AS sums FROM {} GROUP BY x "
+      "SELECT x, toUInt64(cs), toUInt64(vs) AS sums FROM ({}) "
       "ORDER BY sums DESC, x LIMIT {}",
-      Source(question, doubles, fmt::format("{} AS x", ColumnOf(by))), most);
+      SumsSql(question, doubles,
+              {.columns = fmt::format("{} AS x", ColumnOf(by)), .names = "x"}),
+      most);
 }
 
 }  // namespace profd::fleet

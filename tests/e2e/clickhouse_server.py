@@ -29,12 +29,15 @@ CONFIG = """<yandex>
  <users_config>%(users)s</users_config>
  <default_profile>default</default_profile>
  <default_database>default</default_database>
+ <remote_servers><shards>%(shards)s</shards></remote_servers>
  <!-- Days are UTC's wherever the server is. -->
  <timezone>America/New_York</timezone>
 </yandex>
 """
+SHARD = """<shard><replica><host>127.0.0.1</host><port>%d</port></replica></shard>"""
 USERS = """<yandex>
- <profiles><default><max_memory_usage>2000000000</max_memory_usage></default>
+ <profiles><default><max_memory_usage>2000000000</max_memory_usage>
+   <insert_distributed_sync>1</insert_distributed_sync></default>
   <one><readonly>1</readonly></one><two><readonly>2</readonly></two>
  </profiles>
  <users>
@@ -55,9 +58,10 @@ USERS = """<yandex>
 
 
 class Server:
-    """clickhouse-server on a port of the loopback, with a database "fleet"."""
+    """clickhouse-server on a port of the loopback, with a database "fleet".
+    `shards`: TCP ports of the servers of its cluster "shards"."""
 
-    def __init__(self, directory, http, tcp):
+    def __init__(self, directory, http, tcp, shards=()):
         self.port = http
         self.log = os.path.join(directory, "clickhouse.log")
         self.config = os.path.join(directory, "clickhouse.xml")
@@ -66,7 +70,8 @@ class Server:
         os.makedirs(data)
         harness.write_text(users, USERS)
         harness.write_text(self.config, CONFIG % {
-            "http": http, "tcp": tcp, "data": data, "users": users})
+            "http": http, "tcp": tcp, "data": data, "users": users,
+            "shards": "".join(SHARD % port for port in shards or (tcp,))})
         self.process = None
 
     def start(self):

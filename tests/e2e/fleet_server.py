@@ -38,17 +38,17 @@ class FleetServer(clickhouse_server.Server):
     """One that runs, with the tables of docs/fleet.md in its database "fleet".
     The users "one" and "two" may read, two also say how."""
 
-    def __init__(self, directory):
-        super().__init__(directory, *free_ports(2))
+    def __init__(self, directory, ports=None, shards=()):
+        super().__init__(directory, *(ports or free_ports(2)), shards)
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
         self.create_tables()
 
-    def create_tables(self):
+    def create_tables(self, database="fleet"):
         block = re.search(r"```sql\n(CREATE TABLE.*?)```",
                           harness.read_text(DOCS), re.DOTALL).group(1)
         for statement in re.split(r"\n(?=CREATE TABLE)", block):
-            self.post(statement, {})
+            self.post(statement, {"database": database})
 
     def insert(self, table, rows):
         self.post(rows, {"query": f"INSERT INTO {table} FORMAT RowBinary"})
@@ -69,3 +69,39 @@ class FleetServer(clickhouse_server.Server):
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)
+
+
+class Shard(FleetServer):
+    """A server that holds a part of the rows, in its database "shard"."""
+
+    def create_tables(self, database="shard"):
+        self.ask("CREATE DATABASE IF NOT EXISTS shard", "default")
+        super().create_tables(database)
+
+
+class ShardedServer(Shard):
+    """Two servers, of which this one has the rows of both in "fleet": tables
+    that are Distributed as docs/fleet.md says, over those in "shard"."""
+
+    def __init__(self, directory):
+        ports = free_ports(4)
+        shards = (ports[1], ports[3])
+        other = os.path.join(directory, "other")
+        os.makedirs(other)
+        self.other = Shard(other, ports[2:], shards)
+        try:
+            super().__init__(directory, ports[:2], shards)
+        except BaseException:
+            self.other.kill()
+            raise
+
+    def create_tables(self, database="shard"):
+        super().create_tables(database)
+        block = re.search(r"```sql\n(CREATE TABLE samples AS.*?)```",
+                          harness.read_text(DOCS), re.DOTALL).group(1)
+        for statement in re.split(r"\n\n", block):
+            self.post(statement, {})
+
+    def kill(self):
+        super().kill()
+        self.other.kill()

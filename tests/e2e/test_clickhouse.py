@@ -12,6 +12,7 @@ import signal
 import time
 
 import clickhouse_server
+import fleet_server
 import harness
 import service_harness
 
@@ -33,15 +34,10 @@ def second(text):
         tzinfo=datetime.timezone.utc).timestamp())
 
 
-class ClickHouseTest(service_harness.ServiceCase):
+class PushCase(service_harness.ServiceCase):
+    """What the service wrote into files is what `server` has."""
 
-    def setUp(self):
-        super().setUp()
-        self.need_command("clickhouse-server")
-        self.server = clickhouse_server.Server(
-            self.path("server"), self.free_port(), self.free_port())
-        self.addCleanup(
-            lambda: self.server.process and self.server.kill())
+    server = None
 
     def push_to(self, port, **more):
         self.push = [{"url": "clickhouse+http://127.0.0.1:%d/fleet" % port,
@@ -81,6 +77,7 @@ class ClickHouseTest(service_harness.ServiceCase):
         query = query.replace("WHERE FILTER\n", "WHERE 1\n").replace(
             "WHERE TIMES", "WHERE 1")
         self.assertNotIn("FILTER", query)
+        query = self.of_all_servers(query)
         names = {}
         for row in self.server.ask(
                 "SELECT stack, any(names) AS names, any(kinds) AS kinds "
@@ -94,6 +91,9 @@ class ClickHouseTest(service_harness.ServiceCase):
             sums[second(row["time"])][key] += int(row["count"])
             sums[second(row["time"])][row["kind"]] += int(row["value"])
         return sums
+
+    def of_all_servers(self, query):
+        return query
 
     def spooled(self):
         """The seconds in which what still waits to be sent begins."""
@@ -131,6 +131,17 @@ class ClickHouseTest(service_harness.ServiceCase):
     def raw_rows(self, table):
         return int(self.server.ask(
             "SELECT count() AS n FROM " + table)[0]["n"])
+
+
+class ClickHouseTest(PushCase):
+
+    def setUp(self):
+        super().setUp()
+        self.need_command("clickhouse-server")
+        self.server = clickhouse_server.Server(
+            self.path("server"), self.free_port(), self.free_port())
+        self.addCleanup(
+            lambda: self.server.process and self.server.kill())
 
     def test_samples(self):
         # What the service writes into files is in the tables, made by it, in
@@ -266,6 +277,37 @@ class ClickHouseTest(service_harness.ServiceCase):
         harness.wait_for(
             lambda: self.metrics()["ksym_push_failures_total"] >= 1, "refusal")
         self.assertEqual(self.metrics()["ksym_push_rejected_total"], 0)
+
+
+class ShardsTest(PushCase):
+
+    def of_all_servers(self, query):
+        return re.sub(r"(NOT )?IN \(", r"GLOBAL \g<0>", query)
+
+    def test_killed_shard(self):
+        # The tables are Distributed over two servers, of which one is killed
+        # again and again: nothing is lost and nothing counts twice.
+        self.need_command("clickhouse-server")
+        os.mkdir(self.path("servers"))
+        self.server = fleet_server.ShardedServer(self.path("servers"))
+        self.addCleanup(self.server.kill)
+        self.push_to(self.server.port)
+        self.workload("spin")
+        service = self.start_service()
+        self.wait_files(1, "json")
+        rng = random.Random(2)
+        for _ in range(5):
+            time.sleep(rng.uniform(0.2, 1.5))
+            self.server.other.kill()
+            time.sleep(rng.uniform(0.5, 1.5))
+            self.server.other.start()
+        self.wait_files(10, "json")
+        self.drain()
+        self.assertGreater(self.metrics()["ksym_push_failures_total"], 0)
+        self.assertEqual(self.metrics()["ksym_push_dropped_total"], 0)
+        self.assertEqual(self.metrics()["ksym_push_rejected_total"], 0)
+        self.assertLess(service.end(signal.SIGTERM), 3)
+        self.check_all_stored()
 
 
 class LiarTest(service_harness.ServiceCase):

@@ -37,7 +37,7 @@ A = [(NATIVE, "main", "/bin/shop"), (NATIVE, "handle", "/bin/shop"),
      (NATIVE, "compare", "/bin/shop")]
 B = [(NATIVE, "main", "/bin/shop"), (NATIVE, "write", "/lib/libc.so.6"),
      (KERNEL, "vfs_write", "[kernel]")]
-C = [(MARK, "[truncated]", ""), (JIT, "Lgenerated;", "")]
+C = [(MARK, "[truncated]", ""), (JIT, "Lgenerated;", "/tmp/b")]
 
 
 class Program:
@@ -96,6 +96,11 @@ def functions_of(answer):
     return {row["name"]: (row["self"], row["total"]) for row in answer["rows"]}
 
 
+def run_of(host):
+    """Runs of which each of two shards has one."""
+    return host.ljust(16, "0" if host == "alpha" else "1")
+
+
 def fill():
     """Two hosts and three services, of versions; a host's first interval was
     sent twice, with its samples."""
@@ -103,7 +108,7 @@ def fill():
     for step in range(STEPS):
         at = FROM + 10 * step
         for host in ("alpha", "beta"):
-            run = host.ljust(16, "0")
+            run = run_of(host)
             rows.interval(at, host, run, kinds=("cpu", "blocked"), lost=step % 2,
                           taken=100)
             some = {"host": host, "run": run}
@@ -117,7 +122,7 @@ def fill():
                 rows.sample(at, C, 1, 50 + step, service="java",
                             command="worker", parked=1, **some)
     twice = FleetRows()
-    run = "alpha".ljust(16, "0")
+    run = run_of("alpha")
     twice.interval(FROM, "alpha", run, kinds=("cpu", "blocked"), taken=100,
                    attempt=2)
     twice.sample(FROM, A, 10, 1000, version="1", unit="shop.service",
@@ -135,11 +140,13 @@ JAVA = sum(50 + step for step in range(STEPS))
 class WithDatabase(unittest.TestCase):
     """One server for all tests of a class."""
 
+    make_server = fleet_server.FleetServer
+
     @classmethod
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="ksym-fleet-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
-        cls.server = fleet_server.FleetServer(cls.directory)
+        cls.server = cls.make_server(cls.directory)
         cls.addClassCleanup(cls.server.kill)
 
 
@@ -235,6 +242,30 @@ class FleetTest(WithDatabase):
         self.assertEqual(rows("pod"), [("", SHOP + JAVA), ("ns/mail-0", MAIL)])
         self.assertEqual(rows("comm", host="alpha"),
                          [("main", SHOP // 2), ("it's", MAIL // 2)])
+
+    def test_what_was_sent_once(self):
+        """Where no interval was sent twice the queries are others."""
+        later = {"from": FROM + 10, "until": FROM + 10 * STEPS}
+        share = STEPS - 1
+        java = JAVA - 50
+        total = share * 2600 + java
+        self.assertEqual(
+            self.program.json("functions", **later)["sum"], total)
+        for by, wanted in (
+                ("all", [("", total)]),
+                ("host", [("beta", share * 1300 + java), ("alpha", share * 1300)]),
+                ("service", [("shop", share * 2000), ("mail", share * 600),
+                             ("java", java)])):
+            line = self.program.json("timeline", **later, step=60, by=by, lanes=1)
+            self.assertEqual([(row["name"], row["sum"]) for row in line["rows"]],
+                             wanted)
+            names = self.program.json("names", **later, by=by)["names"]
+            self.assertEqual([(row["name"], row["sum"]) for row in names], wanted)
+        # A row of its own would hide that there are others.
+        line = self.program.json("timeline", **later, step=60, by="service",
+                                 rows=2)
+        self.assertEqual([row["rest"] for row in line["rows"]],
+                         [False, False, True])
 
     def test_timeline_rest(self):
         line = self.program.json("timeline",
@@ -423,6 +454,29 @@ class FleetTest(WithDatabase):
             program = Program(self, f"{self.server.url}/{database}")
             status, _, body = program.get("/api/history/functions?seconds=9")
             self.assertEqual((status, why in body), (404, True), body)
+
+
+class ShardsTest(FleetTest):
+    """The same answers over Distributed tables of two servers, each of which has
+    some of the rows."""
+
+    make_server = fleet_server.ShardedServer
+
+    def test_rows_are_on_both(self):
+        for table in ("samples", "stacks", "intervals"):
+            counts = [int(server.ask(f"SELECT count() AS n FROM {table}",
+                                     "shard")[0]["n"])
+                      for server in (self.server, self.server.other)]
+            self.assertEqual(sum(counts), self.server.count(table))
+            self.assertGreater(min(counts), 0, table)
+
+    def test_a_shard_that_is_gone(self):
+        """Half of the rows are no answer."""
+        self.server.other.pause()
+        self.addCleanup(self.server.other.go_on)
+        status, _, body = self.program.get(
+            f"/api/history/functions?from={FROM}&until={FROM + 10}")
+        self.assertIn(status, (413, 502), body)
 
 
 class HostileTest(WithDatabase):

@@ -46,7 +46,7 @@ TEST(QuestionTest, TextsAreLiterals) {
 TEST(QuestionTest, AsksForOneNameOrSeveral) {
   const std::string one = StackSumsSql(
       {.from = 7200, .until = 7300, .host = {"a"}}, Doubles::kNone, 10);
-  EXPECT_THAT(one, HasSubstr(" AND host = 'a')"));
+  EXPECT_THAT(one, HasSubstr(" AND host = 'a' "));
   Question question = {.from = 7200, .until = 7300, .host = {"a", "b"}};
   question.unit = {"x", "y"};
   question.pod = {"p", "n/q"};
