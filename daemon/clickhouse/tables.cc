@@ -30,8 +30,8 @@ ORDER BY (service, hour, stack, time, host, kind, command, unit, namespace,
     R"(CREATE TABLE IF NOT EXISTS stacks (
   day Date,
   stack UInt64,
-  names Array(String),
-  modules Array(String),
+  names Array(LowCardinality(String)),
+  modules Array(LowCardinality(String)),
   kinds Array(UInt8)
 ) ENGINE = ReplacingMergeTree()
 PARTITION BY day

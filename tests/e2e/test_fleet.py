@@ -479,6 +479,27 @@ class ShardsTest(FleetTest):
         self.assertIn(status, (413, 502), body)
 
 
+class OlderTablesTest(WithDatabase):
+    make_server = fleet_server.OlderServer
+
+    def test_older_tables(self):
+        """Tables that are there stay as they are, and say the same."""
+        types = [row["type"] for row in self.server.ask(
+            "SELECT type FROM system.columns WHERE database = 'fleet' "
+            "AND table = 'stacks' AND name IN ('names', 'modules')")]
+        self.assertEqual(types, ["Array(String)"] * 2)
+        for rows in fill():
+            rows.insert(self.server)
+        program = Program(self, self.server.url + "/fleet")
+        self.assertEqual(functions_of(program.json("functions", **whole())), {
+            "main": (0, SHOP + MAIL), "handle": (0, SHOP),
+            "compare": (SHOP, SHOP), "write": (0, MAIL),
+            "vfs_write": (MAIL, MAIL), "Lgenerated;": (JAVA, JAVA)})
+        for function, total in (("=main", SHOP + MAIL), ("ompar", SHOP)):
+            answer = program.json("functions", **whole(function=function))
+            self.assertEqual(answer["sum"], total)
+
+
 class HostileTest(WithDatabase):
     """Names that are made to be taken for SQL or for a page."""
 
