@@ -35,7 +35,10 @@ ORDER BY (service, hour, stack, time, host, kind, command, unit, namespace,
   kinds Array(UInt8)
 ) ENGINE = ReplacingMergeTree()
 PARTITION BY day
-ORDER BY stack
+PRIMARY KEY cityHash64(arraySlice(names, 1, 4))
+ORDER BY (cityHash64(arraySlice(names, 1, 4)),
+          cityHash64(arraySlice(names, 1, 8)),
+          cityHash64(arraySlice(names, 1, 16)), stack)
 SETTINGS index_granularity = 256)",
     R"(CREATE TABLE IF NOT EXISTS intervals (
   time DateTime('UTC'),

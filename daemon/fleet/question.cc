@@ -232,12 +232,14 @@ std::string WholeSumSql(const Question& question, Doubles doubles) {
                      SumsSql(question, doubles, {}));
 }
 
+// The table is in the order of frames, not of numbers, so that numbers are read
+// of all rows, and frames only of those that are wanted.
 std::string StacksSql(const Question& question,
                       std::span<const uint64_t> stacks) {
   return fmt::format(
       "SELECT stack, any(names), any(modules), any(kinds) FROM stacks "
-      "WHERE {} AND stack IN ({}) GROUP BY stack",
-      Days(question), fmt::join(stacks, ","));
+      "PREWHERE stack IN ({}) WHERE {} GROUP BY stack",
+      fmt::join(stacks, ","), Days(question));
 }
 
 std::string NamesSql(const Question& question, Doubles doubles, By by,

@@ -79,8 +79,11 @@ class OlderServer(FleetServer):
     """With the table of stacks that services made first."""
 
     def changed(self, statement):
-        return statement.replace("Array(LowCardinality(String))",
-                                 "Array(String)")
+        older = statement.replace("Array(LowCardinality(String))",
+                                  "Array(String)")
+        return re.sub(r"PARTITION BY day\n.*?\nSETTINGS",
+                      "PARTITION BY day\nORDER BY stack\nSETTINGS", older,
+                      flags=re.DOTALL)
 
 
 class Shard(FleetServer):

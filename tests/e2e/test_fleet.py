@@ -488,6 +488,9 @@ class OlderTablesTest(WithDatabase):
             "SELECT type FROM system.columns WHERE database = 'fleet' "
             "AND table = 'stacks' AND name IN ('names', 'modules')")]
         self.assertEqual(types, ["Array(String)"] * 2)
+        key, = self.server.ask("SELECT sorting_key AS k FROM system.tables WHERE "
+                               "database = 'fleet' AND name = 'stacks'")
+        self.assertEqual(key["k"], "stack")
         for rows in fill():
             rows.insert(self.server)
         program = Program(self, self.server.url + "/fleet")
