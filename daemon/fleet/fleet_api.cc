@@ -33,7 +33,7 @@ using QueryClock = std::chrono::steady_clock;
 // A longer name is none that a service sends.
 constexpr size_t kMaxTextBytes = 1024;
 // Names of one filter.
-constexpr size_t kMaxNames = 64;
+constexpr size_t kMaxFilterNames = 64;
 using Parameters = std::multimap<std::string, std::string>;
 constexpr std::array<std::string_view, 6> kPaths = {
     "timeline", "functions", "flame", "difference", "profile", "names"};
@@ -97,8 +97,9 @@ class FleetApi::Query {
     SetTime(parameters_.time(), question_);
     for (const NameFilter& filter : kNameFilters) {
       for (const std::string_view name : {filter.name, filter.name_before}) {
-        if (NamesIn(given, name).size() > kMaxNames) {
-          return fmt::format("{} is given more than {} times", name, kMaxNames);
+        if (NamesIn(given, name).size() > kMaxFilterNames) {
+          return fmt::format("{} is given more than {} times", name,
+                             kMaxFilterNames);
         }
       }
       question_.*filter.member = NamesIn(given, filter.name);

@@ -191,6 +191,8 @@ class FleetTest(WithDatabase):
                 ({"host": ["alpha", "beta"]}, SHOP + MAIL + JAVA),
                 ({"host": ["alpha", "gamma"], "service": ["mail", "java"]},
                  MAIL // 2),
+                ({"host": ["alpha"] + [f"h{i}" for i in range(63)]},
+                 SHOP // 2 + MAIL // 2),
                 ({"pod": ["mail-0", "other"]}, MAIL),
                 ({"unit": ["other", "shop"]}, SHOP),
                 ({"version": "2", "host": "alpha"}, SHOP // 4),
