@@ -195,6 +195,9 @@ async function hostsByKeys() {
   await page.waitForFunction(() => page.state.host.length === 2);
   equal(await compared('vfs_write'), [75, 30], 'both and alpha');
   equal(hash().getAll('host'), ['beta', 'alpha'], 'a set in the address');
+  await page.screenshot({path: `${pictures}/fleet-sides.png`});
+  check(await page.evaluate(() => document.documentElement.scrollWidth) <= 1200,
+        'the menu is within the window');
   await page.locator('#sides-search').fill('nobody');
   equal(await page.locator('#sides-list .side span').allTextContents(),
         ['beta', 'alpha'], 'who is chosen is always there');
