@@ -167,7 +167,9 @@ class JavaTest(harness.E2eTest):
                 for frame in frames))
         self.assertGreater(seen["all"], 100)
         self.assertGreater(seen["whole"], 0.95 * seen["all"], seen)
-        self.assertGreater(seen["named"], 0.88 * seen["all"], seen)
+        # Some end before their methods' names are read: 10 to 17 % on a calm
+        # machine. Without Java's code in copied stacks it would be 26 to 30.
+        self.assertGreater(seen["named"], 0.78 * seen["all"], seen)
 
     def test_not_wanted(self):
         for wanted, is_there in (("python", False), ("none", False),
