@@ -39,6 +39,14 @@ class PushCase(service_harness.ServiceCase):
 
     server = None
 
+    def start_pushing(self, profiles):
+        """A service that has made some profiles and pushes them."""
+        self.push_to(self.server.port)
+        self.workload("spin")
+        service = self.start_service()
+        self.wait_files(profiles, "json")
+        return service
+
     def push_to(self, port, **more):
         self.push = [{"url": "clickhouse+http://127.0.0.1:%d/fleet" % port,
                       **more}]
@@ -193,10 +201,7 @@ class ClickHouseTest(PushCase):
         # Killed again and again while it takes samples, and the service is
         # killed once as well: nothing is lost and nothing counts twice.
         self.server.start()
-        self.push_to(self.server.port)
-        self.workload("spin")
-        service = self.start_service()
-        self.wait_files(1, "json")
+        service = self.start_pushing(profiles=1)
         rng = random.Random(1)
         for turn in range(6):
             time.sleep(rng.uniform(0.2, 1.5))
@@ -246,10 +251,7 @@ class ClickHouseTest(PushCase):
     def test_tables_that_go(self):
         # They are made again, and have all stacks again.
         self.server.start()
-        self.push_to(self.server.port)
-        self.workload("spin")
-        service = self.start_service()
-        self.wait_files(3, "json")
+        service = self.start_pushing(profiles=3)
         self.drain()
         for table in TABLES:
             self.server.ask("DROP TABLE " + table)
@@ -291,10 +293,7 @@ class ShardsTest(PushCase):
         os.mkdir(self.path("servers"))
         self.server = fleet_server.ShardedServer(self.path("servers"))
         self.addCleanup(self.server.kill)
-        self.push_to(self.server.port)
-        self.workload("spin")
-        service = self.start_service()
-        self.wait_files(1, "json")
+        service = self.start_pushing(profiles=1)
         rng = random.Random(2)
         for _ in range(5):
             time.sleep(rng.uniform(0.2, 1.5))

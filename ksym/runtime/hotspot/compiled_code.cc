@@ -64,7 +64,8 @@ Part Between(uint64_t base, int64_t begin, int64_t end) {
           static_cast<uint64_t>(end - begin)};
 }
 
-// Where the scopes are in memory of their own.
+// The methods that scopes name, in a JVM whose scopes are in memory of their
+// own.
 Part MethodsOf(const HotspotBlobHead& head, const HotspotLayout& layout,
                uint64_t blob) {
   if (layout.scopes == HotspotLayout::Scopes::kOutOfBlob) {

@@ -283,7 +283,7 @@ std::optional<int32_t> VersionOf(const Memory& memory, const Tables& tables) {
   return ReadValue<int32_t>(memory, field->address);
 }
 
-// Where the scopes are in memory of their own.
+// Finds the methods that scopes name, where scopes are in memory of their own.
 void SetMethodsOfScopes(const Tables& tables, HotspotLayout& l) {
   constexpr uint16_t kInBlob = HotspotLayout::kBlobBytes - 8;
   if (SetOptional(

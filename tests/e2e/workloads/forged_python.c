@@ -152,7 +152,7 @@ static void Call(char* code) {
 }
 
 #if FORGED_MINOR != 11
-// Of the thread.
+// The frame becomes the one that the thread is in.
 static void SetInnermost(const char* frame) {
 #if FORGED_MINOR == 12
   PutPointer(links[0] + kLinkFrame, frame);
