@@ -39,6 +39,7 @@ history::Run MakeRun() {
 HistoryThread::HistoryThread(Settings settings, ServiceCounters& counters)
     : counters_(counters),
       tasks_(kMaxHistoryWaiting),
+      has_directory_(!settings.directory.empty()),
       settings_(std::move(settings)),
       run_(MakeRun()),
       thread_([this] { Run(); }) {}
@@ -49,6 +50,8 @@ HistoryThread::~HistoryThread() {
 }
 
 void HistoryThread::AddPart(std::shared_ptr<const Profile> part) {
+  // The thread would wake up each second for nothing.
+  if (!has_directory_) return;
   const uint64_t samples = part->accounting.emitted;
   Task task = std::move(part);
   if (tasks_.Push(task)) return;
@@ -60,13 +63,18 @@ void HistoryThread::AddPart(std::shared_ptr<const Profile> part) {
 
 // One that finds no place is made up for by the next.
 void HistoryThread::EndInterval() {
+  if (!has_directory_) return;
   Task task = IntervalEnd();
   (void)tasks_.Push(task);
 }
 
 void HistoryThread::Configure(Settings settings) {
+  const bool has_directory = !settings.directory.empty();
   Task task = std::move(settings);
-  if (tasks_.Push(task)) return;
+  if (tasks_.Push(task)) {
+    has_directory_ = has_directory;
+    return;
+  }
   Log(LogLevel::kError,
       "the disk is too slow: \"history\" stays as it was; reload again");
 }

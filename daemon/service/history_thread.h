@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -57,6 +58,8 @@ class HistoryThread {
 
   ServiceCounters& counters_;
   BlockingQueue<Task> tasks_;
+  // Whether anything is to be written, by the last settings given.
+  std::atomic<bool> has_directory_;
   std::mutex mutex_;  // of done_
   std::condition_variable changed_;
   bool done_ = false;

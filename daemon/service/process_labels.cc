@@ -34,11 +34,16 @@ ProcessLabels::Container* ProcessLabels::FindContainer(
   const auto known = paths_.find(cgroup);
   if (known != paths_.end()) {
     Path& path = known->second;
-    path.last_seen = path.container->last_seen = drains_;
+    path.last_seen = drains_;
+    if (path.container != nullptr) path.container->last_seen = drains_;
     return path.container;
   }
-  Container* const container = AskForContainer(cgroup);
-  if (container != nullptr && cgroup.size() <= kMaxPathBytes &&
+  const CgroupOwner owner = OwnerInCgroupPath(cgroup);
+  const bool has_owner = !owner.pod_uid.empty() || !owner.container_id.empty();
+  Container* const container = has_owner ? AskForContainer(owner) : nullptr;
+  // A container that there was no room for is asked for again.
+  const bool is_settled = container != nullptr || !has_owner;
+  if (is_settled && cgroup.size() <= kMaxPathBytes &&
       paths_.size() < kMaxPaths) {
     // Elements of a map stay where they are until they are erased: Forget() and
     // Configure() drop the paths first.
@@ -48,9 +53,7 @@ ProcessLabels::Container* ProcessLabels::FindContainer(
 }
 
 ProcessLabels::Container* ProcessLabels::AskForContainer(
-    std::string_view cgroup) {
-  const CgroupOwner owner = OwnerInCgroupPath(cgroup);
-  if (owner.pod_uid.empty() && owner.container_id.empty()) return nullptr;
+    const CgroupOwner& owner) {
   ContainerKey key = {.pod_uid = HyphenatedUid(owner.pod_uid),
                       .container_id = std::string(owner.container_id)};
   const auto found = containers_.find(key);

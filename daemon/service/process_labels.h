@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "daemon/labels/label_thread.h"
+#include "daemon/output/cgroup_path.h"
 #include "daemon/profile/raw_profile.h"
 
 namespace profd {
@@ -48,10 +49,10 @@ class ProcessLabels {
     Labels labels = {};
     uint64_t last_seen = 0;  // in which drain
   };
-  // A cgroup's path that is of a container.
+  // A cgroup's path, and the container that it names.
   struct Path {
-    Container* container = nullptr;
-    uint64_t last_seen = 0;  // not later than the container
+    Container* container = nullptr;  // null: it names none
+    uint64_t last_seen = 0;          // not later than the container
   };
   struct PathHash {
     using is_transparent = void;  // NOLINT(readability-identifier-naming)
@@ -69,7 +70,7 @@ class ProcessLabels {
   };
 
   Container* FindContainer(std::string_view cgroup);
-  Container* AskForContainer(std::string_view cgroup);
+  Container* AskForContainer(const CgroupOwner& owner);
   Process* FindProcess(const ksym::ProcessId& process);
   Labels LabelsOf(const ksym::ProcessId& process, std::string_view cgroup);
   void TakeAnswers();
@@ -78,8 +79,8 @@ class ProcessLabels {
 
   LabelThread::Settings settings_;
   std::map<ContainerKey, Container> containers_;
-  // Parts of the above, so that a path is parsed once. What runs in a container
-  // can make cgroups there: so there are bounds.
+  // Each path is parsed once. What runs in a container can make cgroups there:
+  // so there are bounds.
   std::unordered_map<std::string, Path, PathHash, std::equal_to<>> paths_;
   std::map<ksym::ProcessId, Process> processes_;
   size_t label_bytes_ = 0;  // of all their environments
