@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -28,7 +29,7 @@ using std::chrono::nanoseconds;
 constexpr int kHighestNice = -20;
 // Less than that is not worth two system calls.
 constexpr milliseconds kMinAllowance(10);
-// How often the timer is set anew while there is enough.
+// A thread that lost its priority is looked at no more often.
 constexpr milliseconds kRenewPeriod(100);
 
 constexpr std::array<std::pair<OwnPriority, std::string_view>, 4> kNames = {
@@ -42,6 +43,8 @@ OwnPriority chosen = OwnPriority::kNormal;
 // How the program was started.
 int first_policy = SCHED_OTHER;
 int first_nice = 0;
+// Whether the timer took this thread's priority since it was last raised.
+thread_local volatile std::sig_atomic_t was_lowered = 0;
 
 // One that nobody else uses, and that has no other effect.
 int LoweringSignal() { return SIGRTMIN + 7; }
@@ -72,6 +75,7 @@ void ScheduleAsAtFirst() {
 void Lower(int) {
   const int error = errno;
   ScheduleAsAtFirst();
+  was_lowered = 1;
   errno = error;
 }
 
@@ -153,16 +157,22 @@ void PriorityShare::Renew() {
   if (!has_timer_) return;
   const auto now = Clock::now();
   const auto passed = now - renewed_;
-  if (passed < kRenewPeriod && !rests_) return;
-  const nanoseconds used = ThreadCpuTime();
+  const bool is_raised = !rests_ && was_lowered == 0;
+  // A thread cannot use more CPU time than passes: the timer needs no look
+  // before that could be half of what it was set to.
+  if (passed < (is_raised ? timer_left_ / 2 : kRenewPeriod) && !rests_) return;
+  const nanoseconds used = ThreadCpuTime() - used_before_;
   // Nobody saves up for longer than it takes to fill.
   const auto refilled = nanoseconds(
       std::min<nanoseconds>(passed, std::chrono::minutes(1)).count() / 1000 *
       allowance_.per_second.count());
-  left_ = std::min<nanoseconds>(left_ + refilled - (used - used_before_),
-                                allowance_.at_once);
+  left_ = std::min<nanoseconds>(left_ + refilled - used, allowance_.at_once);
+  timer_left_ -= used;
   renewed_ = now;
-  used_before_ = used;
+  used_before_ += used;
+  // The timer is set to no more than is left, and what is left only grows
+  // beside it: a thread that uses little keeps both as they are.
+  if (is_raised && timer_left_ > allowance_.at_once / 2) return;
   rests_ = false;
   if (left_ >= kMinAllowance) Raise();
 }
@@ -181,6 +191,9 @@ void PriorityShare::Raise() {
   until.it_value.tv_sec = seconds.count();
   until.it_value.tv_nsec = (left_ - seconds).count();
   if (::timer_settime(timer_, 0, &until, nullptr) != 0) return;
+  timer_left_ = left_;
+  // A signal of the time before comes before timer_settime() is back.
+  was_lowered = 0;
   ScheduleAs(chosen);
 }
 

@@ -50,8 +50,9 @@ class PriorityShare {
   PriorityShare& operator=(const PriorityShare&) = delete;
 
   // Takes what has come to the allowance since, and raises the thread again if
-  // it had been lowered. Call a few times a second. Cost: two clock readings,
-  // and two system calls every 100 ms.
+  // it had been lowered. Call a few times a second. Cost: a clock reading; a
+  // system call whenever half of the allowance's time has passed; three where
+  // the thread was lowered, rested, or used half of the allowance.
   void Renew();
   // As the program was started, until the next Renew(): for work that can wait.
   void Rest();
@@ -63,8 +64,9 @@ class PriorityShare {
   const PriorityAllowance allowance_;
   bool has_timer_ = false;
   bool rests_ = false;
-  void* timer_ = nullptr;  // timer_t
-  std::chrono::nanoseconds left_;
+  void* timer_ = nullptr;                     // timer_t
+  std::chrono::nanoseconds left_;             // of the allowance
+  std::chrono::nanoseconds timer_left_ = {};  // until the timer lowers
   Clock::time_point renewed_;
   std::chrono::nanoseconds used_before_ = {};  // CPU time as of then
 };

@@ -114,6 +114,21 @@ TEST_P(OwnPriorityKindTest, IsTakenBackFromALoop) {
               }));
 }
 
+// The timer is set anew before it takes the priority from a thread that keeps
+// within its allowance.
+TEST_P(OwnPriorityKindTest, StaysWithinTheAllowance) {
+  PriorityShare share(
+      {.at_once = milliseconds(60), .per_second = milliseconds(1000)});
+  const auto end = Clock::now() + milliseconds(400);
+  while (Clock::now() < end) {
+    const auto next = Clock::now() + milliseconds(2);
+    while (Clock::now() < next) {
+    }
+    share.Renew();
+    ASSERT_TRUE(IsRaised());
+  }
+}
+
 // Work that can wait is done without it.
 TEST_P(OwnPriorityKindTest, RestsUntilItIsRenewed) {
   PriorityShare share(
