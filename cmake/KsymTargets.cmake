@@ -99,8 +99,12 @@ function(ksym_test name)
   list(REMOVE_ITEM together ${ARG_ALONE})
   list(LENGTH together count)
   if(KSYM_TEST_UNITY_BUILD AND count GREATER 1)
-    # Batches of at most eight, none much smaller than another.
-    math(EXPR batches "(${count} + 7) / 8")
+    # As many batches as others have, none much smaller than another.
+    set(most 8)
+    if(CMAKE_UNITY_BUILD_BATCH_SIZE)
+      set(most ${CMAKE_UNITY_BUILD_BATCH_SIZE})
+    endif()
+    math(EXPR batches "(${count} + ${most} - 1) / ${most}")
     math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
     set_target_properties(${name} PROPERTIES
       UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})

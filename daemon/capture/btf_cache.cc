@@ -26,7 +26,7 @@ using ksym::Result;
 constexpr std::string_view kVersion = "ksym minimal BTF 3";
 constexpr std::string_view kSuffix = ".btf";
 // A file has some 1.5 KB, and there is one for each kernel and each object.
-constexpr uint64_t kMaxBytes = 64 << 10;
+constexpr uint64_t kMaxCacheBytes = 64 << 10;
 constexpr uint64_t kMaxFileBytes = 16 << 10;
 
 using Digest = std::array<uint8_t, SHA256_DIGEST_SIZE>;
@@ -93,7 +93,7 @@ Result<std::vector<std::byte>> CachedKernelBtf(const std::string& directory,
   };
   if (directory.empty() || wanted.kernel_build_id.empty()) return make();
   auto cache =
-      ksym::DiskCache::Open(directory, std::string(kSuffix), kMaxBytes);
+      ksym::DiskCache::Open(directory, std::string(kSuffix), kMaxCacheBytes);
   if (!cache) return make();
   const Digest digest = DigestOf(
       {BytesOf(kVersion), BytesOf(wanted.kernel_build_id), wanted.object_btf});

@@ -11,7 +11,7 @@ namespace profd {
 namespace {
 
 // Entries to fetch before they are needed.
-constexpr size_t kAhead = 16;
+constexpr size_t kTextsAhead = 16;
 
 }  // namespace
 
@@ -31,9 +31,9 @@ void CountedTexts::SortAndMerge() {
   const std::vector<uint32_t> order = OrderOfTexts(texts);
   for (size_t i = 0; i < order.size(); ++i) {
     // What comes next lies anywhere.
-    if (i + kAhead < order.size()) {
-      __builtin_prefetch(&entries_[order[i + kAhead]]);
-      __builtin_prefetch(texts[order[i + kAhead / 2]].data());
+    if (i + kTextsAhead < order.size()) {
+      __builtin_prefetch(&entries_[order[i + kTextsAhead]]);
+      __builtin_prefetch(texts[order[i + kTextsAhead / 2]].data());
     }
     const uint32_t index = order[i];
     const Entry& entry = entries_[index];

@@ -22,7 +22,7 @@ namespace profd {
 namespace {
 
 // Keys lie anywhere; so many are fetched before they are needed.
-constexpr size_t kAhead = 8;
+constexpr size_t kLinesAhead = 8;
 
 class FoldedWriter {
  public:
@@ -202,8 +202,8 @@ class FoldedWriter {
     std::vector<size_t> ends;  // of its names
     const std::vector<CountedTexts::Entry>& entries = lines_.entries();
     for (size_t i = 0; i < entries.size(); ++i) {
-      if (i + kAhead < entries.size()) {
-        __builtin_prefetch(lines_.Text(entries[i + kAhead]).data());
+      if (i + kLinesAhead < entries.size()) {
+        __builtin_prefetch(lines_.Text(entries[i + kLinesAhead]).data());
       }
       const CountedTexts::Entry& entry = entries[i];
       const std::string_view text = lines_.Text(entry);

@@ -15,7 +15,7 @@ constexpr size_t kWordBytes = sizeof(uint64_t);
 constexpr size_t kFew = 12;
 
 // Texts lie anywhere; so many are fetched before they are needed.
-constexpr size_t kAhead = 8;
+constexpr size_t kItemsAhead = 8;
 
 // One text, by the bytes that are looked at now.
 struct Item {
@@ -53,8 +53,8 @@ bool LoadWords(std::span<const std::string_view> texts, size_t depth,
                std::span<Item> items) {
   bool is_same = true;
   for (size_t i = 0; i < items.size(); ++i) {
-    if (i + kAhead < items.size()) {
-      __builtin_prefetch(texts[items[i + kAhead].index].data() + depth);
+    if (i + kItemsAhead < items.size()) {
+      __builtin_prefetch(texts[items[i + kItemsAhead].index].data() + depth);
     }
     LoadWord(texts[items[i].index].substr(depth), items[i]);
     is_same &= items[i].HasSameWord(items.front());

@@ -17,7 +17,7 @@ namespace {
 
 // Profiles that wait for a slow disk; each may hold some megabytes. Where the
 // kernel is slow to write its table, those of some seconds come at once.
-constexpr size_t kMaxWaiting = 16;
+constexpr size_t kMaxFilesWaiting = 16;
 
 // Without its dot.
 std::string_view ExtensionOf(OutputFormat format) {
@@ -28,7 +28,7 @@ std::string_view ExtensionOf(OutputFormat format) {
 
 FileWriter::FileWriter(Settings settings, ServiceCounters& counters)
     : counters_(counters),
-      tasks_(kMaxWaiting),
+      tasks_(kMaxFilesWaiting),
       settings_(std::move(settings)),
       thread_([this] { Run(); }) {}
 

@@ -50,7 +50,7 @@ constexpr std::chrono::milliseconds kLookPeriod(20);
 // thread and its memory behind.
 constexpr std::chrono::seconds kMaxPatience(20);
 constexpr unsigned kMaxGivenUp = 4;
-constexpr PriorityAllowance kAllowance = {
+constexpr PriorityAllowance kNamingAllowance = {
     .at_once = std::chrono::milliseconds(500),
     .per_second = std::chrono::milliseconds(100)};
 
@@ -188,7 +188,7 @@ std::optional<NamingThread::Task> NamingThread::Next() {
 }
 
 void NamingThread::Run() {
-  PriorityShare share(kAllowance);
+  PriorityShare share(kNamingAllowance);
   Begin(settings_);
   while (auto task = Next()) {
     share.Renew();

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxWaiting = 8;  // for the disk
+constexpr size_t kMaxProfilesWaiting = 8;  // for the disk
 
 std::string RenderFor(const Profile& profile, const Labels& labels,
                       OutputFormat format) {
@@ -52,7 +52,9 @@ PushEntry PushSink::EntryOf(const Profile& profile, const Labels& labels,
 }
 
 PushSink::PushSink(ServiceCounters& counters)
-    : counters_(counters), profiles_(kMaxWaiting), thread_([this] { Run(); }) {}
+    : counters_(counters),
+      profiles_(kMaxProfilesWaiting),
+      thread_([this] { Run(); }) {}
 
 PushSink::~PushSink() {
   profiles_.Close();

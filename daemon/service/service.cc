@@ -52,8 +52,8 @@ constexpr CapturePace kPace = {
     .tables_budget = milliseconds(12),
     .tables_patience = Capture::kTablesPatience};
 // The allowance of the thread that samples.
-constexpr PriorityAllowance kAllowance = {.at_once = milliseconds(500),
-                                          .per_second = milliseconds(100)};
+constexpr PriorityAllowance kSamplingAllowance = {
+    .at_once = milliseconds(500), .per_second = milliseconds(100)};
 // From SIGTERM to the end, less what is left for the rest.
 constexpr milliseconds kFinishWithin(1700);
 // The part of it for tables that the last stacks need, of which there can be
@@ -429,7 +429,7 @@ class Service {
   const ServiceOptions& options_;
   const OwnPriority priority_;
   const std::shared_ptr<GuardedOpener> opener_;
-  PriorityShare share_{kAllowance};
+  PriorityShare share_{kSamplingAllowance};
   ServiceConfig wanted_;  // what was asked for
   ServiceConfig config_;  // what the limits leave of it, in force
   ServiceSignals signals_;

@@ -51,6 +51,12 @@ void WillNeed(int fd, uint64_t offset, uint64_t size) {
 
 }  // namespace
 
+std::string ParentDirectory(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 Result<UniqueFd> OpenForRead(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return FailErrno(errno, path);
@@ -195,12 +201,6 @@ AtomicFile::~AtomicFile() {
 
 namespace {
 
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // As mkostemp() makes them.
 std::string RandomEnding() {
   constexpr std::string_view kLetters =
@@ -268,7 +268,7 @@ bool HasName(int fd) {
 // Locked by then, so that RemoveAbandoned() leaves it alone from its name on.
 // Where the file system has no locks it is as any other file.
 Result<TemporaryFile> MakeTemporaryFile(const std::string& path) {
-  UniqueFd nameless(::open(DirectoryOf(path).c_str(),
+  UniqueFd nameless(::open(ParentDirectory(path).c_str(),
                            O_TMPFILE | O_WRONLY | O_CLOEXEC,
                            S_IRUSR | S_IWUSR));
   if (nameless.valid()) {

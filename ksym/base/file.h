@@ -13,6 +13,11 @@
 
 namespace ksym {
 
+// The directory that has this entry, as the path names it: "." for a name
+// alone,
+// "/" for what is in the root.
+std::string ParentDirectory(const std::string& path);
+
 // Opens with O_RDONLY | O_CLOEXEC | O_NONBLOCK (a FIFO does not block).
 Result<UniqueFd> OpenForRead(const std::string& path);
 

@@ -11,8 +11,6 @@
 namespace ksym {
 namespace {
 
-constexpr uint64_t kMaxAddress = std::numeric_limits<uint64_t>::max();
-
 std::unexpected<Error> Damaged(const std::string& what) {
   return Fail(ErrorCode::kCorrupt, "kallsyms blob: " + what);
 }
@@ -258,7 +256,8 @@ void KallsymsBlob::FindAliases(Address address, SymbolNameBuffer& buffer,
                                const Visitor& visit) const {
   if (address < stext_ || address >= etext_) return;
   const auto [first, last] = AddressRange(address.value);
-  const uint64_t next = last < symbol_count_ ? AddressAt(last) : kMaxAddress;
+  const uint64_t next =
+      last < symbol_count_ ? AddressAt(last) : kMaxKernelAddress;
   for (size_t i = first; i < last; ++i) {
     KernelSymbol symbol = SymbolAt(i, std::min(next, etext_.value), buffer);
     symbol.offset = address - symbol.start;

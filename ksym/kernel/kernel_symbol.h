@@ -3,12 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
 
 #include "ksym/base/address.h"
 
 namespace ksym {
+
+inline constexpr uint64_t kMaxKernelAddress =
+    std::numeric_limits<uint64_t>::max();
+// The smallest one of every architecture.
+inline constexpr uint64_t kKernelPageBytes = 4096;
 
 // One symbol of the kernel. The views live in the SymbolNameBuffer and in the
 // table that answered: until the buffer's next use and the table's end.

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "ksym/kernel/symbol_order.h"
 
 namespace ksym {
 namespace {
-
-constexpr uint64_t kMaxAddress = std::numeric_limits<uint64_t>::max();
 
 std::unexpected<Error> Damaged(const char* what) {
   return Fail(ErrorCode::kCorrupt, std::string("compact symbol map: ") + what);
@@ -234,7 +231,8 @@ void KernelSymbolMap::ForEach(SymbolNameBuffer& buffer,
     do {
       more = tables_.ReadNext(entry);
     } while (more && entry.address == group.first.address);
-    group.end = more ? entry.address - tables_.PaddingOf(entry) : kMaxAddress;
+    group.end =
+        more ? entry.address - tables_.PaddingOf(entry) : kMaxKernelAddress;
     if (!VisitGroup(group, {Part::kPadding, kEverything}, buffer, visit) ||
         !VisitGroup(group, {Part::kBody, kEverything}, buffer, visit)) {
       return;

@@ -22,20 +22,20 @@ namespace {
 
 constexpr size_t kMaxBlobBytes = size_t{4} << 30;
 constexpr size_t kMaxModulesBytes = size_t{16} << 20;
-constexpr uint64_t kPageBytes = 4096;
-constexpr size_t kHeadBytes = sizeof(uint64_t);
+constexpr size_t kFileHeadBytes = sizeof(uint64_t);
 
 enum class Format : uint8_t { kListing, kMap, kBlob };
 
 // A blob starts with a count below 2^32: four of its first bytes are zero,
 // which no listing contains.
 Format FormatOf(std::span<const std::byte> head) {
-  constexpr std::array<std::byte, kHeadBytes / 2> kZeros = {};
-  if (head.size() < kHeadBytes) return Format::kListing;
+  constexpr std::array<std::byte, kFileHeadBytes / 2> kZeros = {};
+  if (head.size() < kFileHeadBytes) return Format::kListing;
   if (std::memcmp(head.data(), kMapMagic.data(), kMapMagic.size()) == 0) {
     return Format::kMap;
   }
-  return std::ranges::equal(head.subspan(kHeadBytes / 2, kZeros.size()), kZeros)
+  return std::ranges::equal(head.subspan(kFileHeadBytes / 2, kZeros.size()),
+                            kZeros)
              ? Format::kBlob
              : Format::kListing;
 }
@@ -58,8 +58,8 @@ TextBounds BoundsOf(const KallsymsBlob& blob,
   for (const char* name : {"_text", "_stext"}) {
     if (const auto found = blob.LookupName(name)) bounds.start = *found;
   }
-  const uint64_t page = last.value / kPageBytes * kPageBytes;
-  bounds.end = Address{std::max(page + kPageBytes, last.value)};
+  const uint64_t page = last.value / kKernelPageBytes * kKernelPageBytes;
+  bounds.end = Address{std::max(page + kKernelPageBytes, last.value)};
   if (const auto found = blob.LookupName("_etext")) bounds.end = *found;
   return {options.stext.value_or(bounds.start),
           options.etext.value_or(bounds.end)};
@@ -100,14 +100,14 @@ struct Head {
 
 Result<Head> ReadHead(int fd) {
   Head head;
-  head.bytes.resize(kHeadBytes);
-  ssize_t n = ::pread(fd, head.bytes.data(), kHeadBytes, 0);
+  head.bytes.resize(kFileHeadBytes);
+  ssize_t n = ::pread(fd, head.bytes.data(), kFileHeadBytes, 0);
   // A pipe has no place to read at: its bytes are taken off.
   if (n < 0 && errno == ESPIPE) {
     head.taken = true;
     FdStream pipe(fd);
     n = 0;
-    for (size_t more = 1; more > 0 && std::cmp_less(n, kHeadBytes);) {
+    for (size_t more = 1; more > 0 && std::cmp_less(n, kFileHeadBytes);) {
       const auto read = pipe.Read(std::span(head.bytes).subspan(size_t(n)));
       if (!read) return Fail(read.error());
       more = *read;

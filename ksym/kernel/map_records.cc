@@ -3,18 +3,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <string_view>
 
+#include "ksym/kernel/kernel_symbol.h"
 #include "ksym/kernel/module_list.h"
 #include "ksym/kernel/symbol_order.h"
 
 namespace ksym {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
-constexpr uint64_t kMaxAddress = std::numeric_limits<uint64_t>::max();
 // Records looked at to find a padding symbol's function: aliases of one
 // address are few, and a hostile table must not make this quadratic.
 constexpr size_t kMaxPairSteps = 64;
@@ -37,8 +35,9 @@ bool IsDataType(char type) {
 
 // The first page boundary after the address, or the largest address.
 uint64_t PageEnd(uint64_t address) {
-  const uint64_t page = address / kPageBytes * kPageBytes;
-  return page > kMaxAddress - kPageBytes ? kMaxAddress : page + kPageBytes;
+  const uint64_t page = address / kKernelPageBytes * kKernelPageBytes;
+  return page > kMaxKernelAddress - kKernelPageBytes ? kMaxKernelAddress
+                                                     : page + kKernelPageBytes;
 }
 
 }  // namespace
@@ -216,7 +215,7 @@ bool MapRecords::EndsText(size_t begin, size_t end) const {
 uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
   const MapRecord& record = records[last];
   const uint64_t address = record.address;
-  uint64_t bound = kMaxAddress;
+  uint64_t bound = kMaxKernelAddress;
   bool ends_text = false;
   const bool other_module =
       next == records.size() || records[next].module() != record.module();
@@ -228,7 +227,7 @@ uint64_t MapRecords::BoundOf(size_t last, size_t next) const {
     ends_text = !other_module && !modules[record.module()].empty() &&
                 IsTextType(record.type()) && !IsTextType(after.type());
     if (ends_text) {
-      const uint64_t page = bound / kPageBytes * kPageBytes;
+      const uint64_t page = bound / kKernelPageBytes * kKernelPageBytes;
       if (page > address) bound = page;
     }
   }
@@ -268,7 +267,7 @@ bool MapRecords::AreModulesScattered() const {
 void MapRecords::FindModuleData() {
   struct Module {
     std::optional<size_t> extent;
-    uint64_t last_page = kMaxAddress;
+    uint64_t last_page = kMaxKernelAddress;
   };
   std::vector<Module> found(modules.size());
   for (const MapRecord& record : records) {
@@ -280,13 +279,13 @@ void MapRecords::FindModuleData() {
   }
   for (const MapRecord& record : records) {
     Module& module = found[record.module()];
-    const uint64_t page = record.address / kPageBytes;
+    const uint64_t page = record.address / kKernelPageBytes;
     if (!module.extent || !IsDataType(record.type()) ||
         page == module.last_page) {
       continue;
     }
     module.last_page = page;
-    extents.AddElsewhere(*module.extent, kPageBytes);
+    extents.AddElsewhere(*module.extent, kKernelPageBytes);
   }
 }
 
@@ -322,7 +321,7 @@ void MapRecords::InsertGaps() {
               records[end].address - (records[end].Has(MapRecord::kPrefixed)
                                           ? prefix_distance
                                           : 0);
-      if (!reached && gap.address != kMaxAddress) gaps.push_back(gap);
+      if (!reached && gap.address != kMaxKernelAddress) gaps.push_back(gap);
     }
     begin = end;
   }

@@ -30,7 +30,7 @@ constexpr uint64_t kNowhere = 1;  // No frame is there.
 constexpr uint8_t kOwnedByGenerator = 1;
 // A step adds an item, but for the begins of runs of a chain.
 constexpr size_t kMaxSteps = kMaxCpythonItems + 256;
-constexpr size_t kMaxFrameBytes = 112;
+constexpr size_t kMaxLayoutFrameBytes = 112;
 
 // A number, or some.
 template <typename T>
@@ -175,7 +175,7 @@ class ThreadWalk {
   // One frame, or the begin or end of a run.
   Next GoOn() {
     if (frame_ == 0) return NextLink();
-    if (frame_ % 8 != 0 || layout_.frame_bytes > kMaxFrameBytes ||
+    if (frame_ % 8 != 0 || layout_.frame_bytes > kMaxLayoutFrameBytes ||
         !memory_.Read({frame_}, std::span(bytes_).first(layout_.frame_bytes))) {
       return Tear();
     }
@@ -330,7 +330,7 @@ class ThreadWalk {
   std::vector<CpythonRun> runs_;
   std::vector<CpythonFrame> run_;  // that has not ended
   size_t items_ = 0;
-  std::array<std::byte, kMaxFrameBytes> bytes_ = {};  // of the frame
+  std::array<std::byte, kMaxLayoutFrameBytes> bytes_ = {};  // of the frame
   uint64_t frame_ = 0;   // the next one; 0: the run has ended
   uint64_t link_ = 0;    // the next _PyCFrame of a chain; 0: none
   uint64_t anchor_ = 0;  // of the run, where it is known before its end

@@ -36,12 +36,12 @@ std::optional<Address> FindBlob(const Memory& memory,
 }
 
 HotspotBlob::Kind KindOf(std::string_view name) {
-  using Kind = HotspotBlob::Kind;
+  using enum HotspotBlob::Kind;
   // Their first eight bytes tell them apart.
   constexpr std::string_view kMethod("nmethod\0", 8);
-  if (name == kMethod || name == "native n") return Kind::kCompiled;
-  if (name == "Interpre") return Kind::kInterpreter;
-  return name == "vtable c" ? Kind::kVtable : Kind::kOther;
+  if (name == kMethod || name == "native n") return kCompiled;
+  if (name == "Interpre") return kInterpreter;
+  return name == "vtable c" ? kVtable : kOther;
 }
 
 uint64_t DeoptAt(const HotspotLayout& layout, const HotspotBlobHead& head,

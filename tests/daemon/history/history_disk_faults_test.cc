@@ -38,7 +38,7 @@ std::string TextOf(const DiskFault& fault) {
                      fault.lasts ? "for good" : "once", fault.at);
 }
 
-constexpr unsigned kParts = 6;
+constexpr unsigned kWrittenParts = 6;
 
 // How a child ends that thins a folder's only file out.
 constexpr int kThinned = 0;
@@ -67,7 +67,7 @@ TEST(HistoryDiskFaults, CompactionLosesNothing) {
   {
     auto writer = OpenForParts(before);
     ASSERT_TRUE(writer);
-    WriteParts(*writer, 0, kParts);
+    WriteParts(*writer, 0, kWrittenParts);
   }
   const Answers wanted = AnswersOf(before);
   size_t runs = 0;
@@ -98,7 +98,7 @@ TEST(HistoryDiskFaults, CompactionLosesNothing) {
     }
   }
   // Each of the faults at each call, and one beyond the last.
-  EXPECT_GT(runs, kFaults.size() * (kParts + 5));
+  EXPECT_GT(runs, kFaults.size() * (kWrittenParts + 5));
 }
 
 // The file is what it was or what it becomes, and the next writer brings it to
@@ -147,7 +147,7 @@ TEST(HistoryDiskFaults, ThinningLosesNothing) {
 
 // What a writer says of itself to the process that looks after it.
 struct Said {
-  std::array<bool, kParts> is_committed = {};
+  std::array<bool, kWrittenParts> is_committed = {};
   WriterCounts counts;
 };
 
@@ -179,7 +179,7 @@ ksym::Result<HistoryWriter> OpenForFewParts(const std::string& folder) {
 
 int WriteAndTell(const std::string& folder, Said& said) {
   auto writer = OpenForFewParts(folder);
-  for (unsigned i = 0; writer && i < kParts; ++i) {
+  for (unsigned i = 0; writer && i < kWrittenParts; ++i) {
     writer->Add(PartNumber(i));
     said.is_committed[i] =
         writer->Commit(kFirstPart + (i + 1) * kSecond).has_value();
@@ -208,7 +208,7 @@ void ExpectRightOrCounted(const std::string& folder, const std::string& right,
                           const std::string& what) {
   uint64_t lost = 0;
   uint64_t not_yet_written = 0;
-  for (unsigned i = kParts; i-- > 0;) {
+  for (unsigned i = kWrittenParts; i-- > 0;) {
     const auto samples = SecondOf(folder, i);
     if (!samples.empty()) {
       EXPECT_EQ(samples, SecondOf(right, i)) << what << ", part " << i;
@@ -260,7 +260,7 @@ TEST(HistoryDiskFaults, WrittenPartsAreWholeAndMissingOnesAreCounted) {
       fs::remove_all(folder);
     }
   }
-  EXPECT_GT(runs, kFaults.size() * kParts * 2);
+  EXPECT_GT(runs, kFaults.size() * kWrittenParts * 2);
 }
 
 }  // namespace

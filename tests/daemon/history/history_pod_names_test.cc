@@ -56,7 +56,7 @@ struct Sampled {
 };
 
 // A part of a second with a sample in each of these cgroups.
-Profile PartOf(unsigned number, const std::vector<Sampled>& owners) {
+Profile PartOfOwners(unsigned number, const std::vector<Sampled>& owners) {
   ProfileBuilder builder;
   uint32_t pid = 100;
   for (const Sampled& owner : owners) {
@@ -108,14 +108,14 @@ const std::vector<Sampled> kThreeNamed = {
 
 // Rows have names where they are known, and ids where they are not.
 TEST(PodNames, AreThoseOfRows) {
-  const Tables named = TablesOf({PartOf(0, kThreeNamed)});
+  const Tables named = TablesOf({PartOfOwners(0, kThreeNamed)});
   EXPECT_THAT(PodsOf(named),
               UnorderedElementsAre("shop/web-0", "bank/vault-0", ""));
   EXPECT_THAT(
       ContainersOf(named),
       UnorderedElementsAre("shop/web-0/nginx", "bank/vault-0/nginx", "proxy"));
   const Tables unnamed =
-      TablesOf({PartOf(0, {{kWebCgroup, {}}, {kDockerCgroup, {}}})});
+      TablesOf({PartOfOwners(0, {{kWebCgroup, {}}, {kDockerCgroup, {}}})});
   EXPECT_THAT(PodsOf(unnamed), UnorderedElementsAre(kWebUid, ""));
   EXPECT_THAT(ContainersOf(unnamed), UnorderedElementsAre(kWebId, kDockerId));
 }
@@ -125,11 +125,11 @@ TEST(PodNames, AreThoseOfRows) {
 TEST(PodNames, AreThoseThatWereFoundLast) {
   const std::string beside = "/kubepods/pod" + kWebUid + "/" + kDbId;
   const Tables tables = TablesOf(
-      {PartOf(0, {{kWebCgroup, {}}, {beside, {}}, {kDockerCgroup, {}}}),
-       PartOf(1, {{kWebCgroup, PodLabels("shop", "web-0", "nginx")},
-                  {kDockerCgroup, DockerLabels("old")}}),
-       PartOf(2, {{kDockerCgroup, DockerLabels("new")}}),
-       PartOf(3, {{kDockerCgroup, {}}})});
+      {PartOfOwners(0, {{kWebCgroup, {}}, {beside, {}}, {kDockerCgroup, {}}}),
+       PartOfOwners(1, {{kWebCgroup, PodLabels("shop", "web-0", "nginx")},
+                        {kDockerCgroup, DockerLabels("old")}}),
+       PartOfOwners(2, {{kDockerCgroup, DockerLabels("new")}}),
+       PartOfOwners(3, {{kDockerCgroup, {}}})});
   EXPECT_EQ(tables.cgroup_names.size(), 3u);
   EXPECT_THAT(PodsOf(tables), UnorderedElementsAre("shop/web-0", ""));
   EXPECT_THAT(ContainersOf(tables),
@@ -137,7 +137,7 @@ TEST(PodNames, AreThoseThatWereFoundLast) {
 }
 
 TEST(PodNames, ChooseSamples) {
-  const Tables tables = TablesOf({PartOf(0, kThreeNamed)});
+  const Tables tables = TablesOf({PartOfOwners(0, kThreeNamed)});
   for (const std::string& wanted :
        {std::string("web-0"), std::string("shop/web-0"), kWebUid,
         kWebUid.substr(0, PodNames::kLeastIdCharacters)}) {
@@ -170,8 +170,8 @@ TEST(PodNames, AreInAllKindsOfFiles) {
   PartAdder adder;
   Sizes written;
   for (const Profile& part :
-       {PartOf(0, kThreeNamed), PartOf(1, {{kDockerCgroup, {}}}),
-        PartOf(2, {{kDockerCgroup, DockerLabels("renamed")}})}) {
+       {PartOfOwners(0, kThreeNamed), PartOfOwners(1, {{kDockerCgroup, {}}}),
+        PartOfOwners(2, {{kDockerCgroup, DockerLabels("renamed")}})}) {
     ASSERT_TRUE(adder.Add(part, {}));
     journal += EncodeRecord(adder.tables(), written).value();
     written = adder.tables().sizes();
@@ -187,7 +187,7 @@ TEST(PodNames, AreInAllKindsOfFiles) {
   SegmentMerger merger;
   ASSERT_TRUE(merger.Add(read->tables));
   ASSERT_TRUE(merger.Add(
-      TablesOf({PartOf(3, {{kDockerCgroup, DockerLabels("again")}})})));
+      TablesOf({PartOfOwners(3, {{kDockerCgroup, DockerLabels("again")}})})));
   Tables merged = std::move(merger).Finish();
   EXPECT_EQ(merged.cgroup_names.size(), 3u);
   const auto segment =
@@ -204,7 +204,7 @@ TEST(PodNames, AreLabelsOfProfiles) {
   const TemporaryFolder folder;
   auto writer = OpenForParts(folder.path());
   ASSERT_TRUE(writer);
-  writer->Add(PartOf(0, kThreeNamed));
+  writer->Add(PartOfOwners(0, kThreeNamed));
   ASSERT_TRUE(writer->Commit(kFirstPart + kSecond));
   const auto range =
       ReadRange(folder.path(), {}, {.max_bytes = size_t{64} << 20});
@@ -233,9 +233,9 @@ TEST(PodNames, AreLabelsOfProfiles) {
 TEST(PodNames, AreNotLentToCgroupsBelow) {
   const std::string faked = kDbCgroup + "/kubepods/pod" + kWebUid;
   const Tables tables =
-      TablesOf({PartOf(0, {{faked, PodLabels("bank", "vault-0", "nginx")},
-                           {kWebCgroup, {}}}),
-                PartOf(1, {{faked + "/" + kWebId, {}}})});
+      TablesOf({PartOfOwners(0, {{faked, PodLabels("bank", "vault-0", "nginx")},
+                                 {kWebCgroup, {}}}),
+                PartOfOwners(1, {{faked + "/" + kWebId, {}}})});
   EXPECT_THAT(PodsOf(tables), UnorderedElementsAre("bank/vault-0", kWebUid));
   EXPECT_THAT(ContainersOf(tables),
               UnorderedElementsAre("bank/vault-0/nginx", kWebId));
@@ -244,10 +244,10 @@ TEST(PodNames, AreNotLentToCgroupsBelow) {
 TEST(PodNames, MayBeAnything) {
   const std::string evil = "<img src=x>\n\x1b[31m/\xe2\x80\xae";
   const std::string long_name(ksym::kMaxShownBytes + 1, 'n');
-  const Tables tables =
-      TablesOf({PartOf(0, {{kWebCgroup, PodLabels(evil, "web", long_name)},
-                           {kDbCgroup, PodLabels("", "web/x", "")},
-                           {kDockerCgroup, DockerLabels("a/b")}})});
+  const Tables tables = TablesOf(
+      {PartOfOwners(0, {{kWebCgroup, PodLabels(evil, "web", long_name)},
+                        {kDbCgroup, PodLabels("", "web/x", "")},
+                        {kDockerCgroup, DockerLabels("a/b")}})});
   const std::vector<std::string> pods = PodsOf(tables);
   EXPECT_THAT(pods, UnorderedElementsAre(evil + "/web", "web/x", ""));
   // Who has seen it printed finds it.
@@ -262,10 +262,10 @@ TEST(PodNames, MayBeAnything) {
 
 // Labels of a process alone name nothing, nor does a namespace without a pod.
 TEST(PodNames, AreOfPodsAndContainersOnly) {
-  const Tables tables = TablesOf(
-      {PartOf(0, {{kWebCgroup, {{.key = "service.name", .value = "x"}}},
-                  {kDbCgroup, {{.key = "k8s.namespace.name", .value = "x"}}},
-                  {"", DockerLabels("x")}})});
+  const Tables tables = TablesOf({PartOfOwners(
+      0, {{kWebCgroup, {{.key = "service.name", .value = "x"}}},
+          {kDbCgroup, {{.key = "k8s.namespace.name", .value = "x"}}},
+          {"", DockerLabels("x")}})});
   EXPECT_THAT(tables.cgroup_names, IsEmpty());
 }
 
@@ -339,7 +339,7 @@ TEST(PodNames, ComeBesideOlderFiles) {
   ASSERT_TRUE(writer) << writer.error().message();
   EXPECT_EQ(writer->counts().files_bad, 0u);
   EXPECT_EQ(writer->counts().bytes_torn, 0u);
-  writer->Add(PartOf(5, kThreeNamed));
+  writer->Add(PartOfOwners(5, kThreeNamed));
   ASSERT_TRUE(writer->Commit(kFirstPart + 6 * kSecond));
   EXPECT_EQ(FilesIn(folder.path()), (std::vector<std::string>{"7-7", "8-8"}));
   const auto compacted = writer->Compact(kDue, kNever);

@@ -29,7 +29,7 @@ constexpr size_t kHeapBytes = 0x8000;
 constexpr uint8_t kShift = 7;
 constexpr uint64_t kSegments = 0x200000;
 constexpr size_t kSegmentCount = kHeapBytes >> kShift;
-constexpr uint64_t kData = 0x300000;
+constexpr uint64_t kDataAt = 0x300000;
 constexpr size_t kDataBytes = 0x1000;
 constexpr uint64_t kStack = 0x7ffc00000000;
 constexpr size_t kStackWords = 128;
@@ -64,7 +64,7 @@ class HotspotWalkTest : public testing::Test {
   HotspotWalkTest() {
     memory_.Add({kHeap}, heap_);
     memory_.Add({kSegments}, segments_);
-    memory_.Add({kData}, data_);
+    memory_.Add({kDataAt}, data_);
     std::ranges::fill(segments_, std::byte{0xff});
   }
 
@@ -77,9 +77,9 @@ class HotspotWalkTest : public testing::Test {
       part = segments_;
       begin = kSegments;
     }
-    if (address >= kData) {
+    if (address >= kDataAt) {
       part = data_;
-      begin = kData;
+      begin = kDataAt;
     }
     std::memcpy(part.subspan(address - begin, sizeof(value)).data(), &value,
                 sizeof(value));
@@ -188,7 +188,7 @@ class HotspotWalkTest : public testing::Test {
   std::array<std::byte, kDataBytes> data_ = {};
   PieceMemory memory_;
   uint64_t next_segment_ = 0;
-  uint64_t next_data_ = kData;
+  uint64_t next_data_ = kDataAt;
   std::array<uint64_t, kStackWords> words_ = {};
   std::array<uint64_t, kMachineRegisters> registers_ = {};
   UnwindTable table_;
