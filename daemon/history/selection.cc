@@ -63,10 +63,10 @@ void FileFilter::FindNodes(const Selection& selection) {
     functions.push_back(
         IsNamed(tables_.strings.Get(function.name), selection.function));
   }
-  nodes_.push_back(false);
-  for (size_t i = 1; i < tables_.nodes.size(); ++i) {
+  nodes_.resize(tables_.nodes.size());
+  for (size_t i = 1; i < nodes_.size(); ++i) {
     const Node& node = tables_.nodes[i];
-    nodes_.push_back(functions[node.function] || nodes_[node.parent]);
+    if (functions[node.function] || nodes_[node.parent]) nodes_[i] = true;
   }
 }
 

@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "daemon/history/columns.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/part_adder.h"
 #include "daemon/history/words.h"
@@ -13,6 +17,8 @@
 
 namespace profd::history {
 namespace {
+
+using namespace std::string_view_literals;
 
 constexpr unsigned kRecords = 3;
 
@@ -195,6 +201,74 @@ TEST(HistorySegment, CutOrFlippedAnywhereIsRefused) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
     EXPECT_FALSE(DecodeSegment(flipped)) << bit;
   }
+}
+
+// A table of parts that have nothing but times.
+Tables PartsOf(const std::vector<Part>& parts) {
+  Tables tables;
+  tables.kinds.emplace_back();
+  tables.settings.push_back({.kinds = 1});
+  tables.parts = parts;
+  return tables;
+}
+
+TEST(HistoryColumns, HaveNumbersOfAllLengths) {
+  std::vector<uint64_t> numbers;
+  for (unsigned bits = 0; bits < 64; ++bits) {
+    const uint64_t top = uint64_t{1} << bits;
+    numbers.insert(numbers.end(), {top - 1, top, top + 1});
+  }
+  numbers.insert(numbers.end(), {~uint64_t{0}, 0, 127, 128, 1});
+  // The last ones are read where the column ends.
+  while (!numbers.empty()) {
+    std::vector<Part> parts;
+    for (const uint64_t number : numbers) {
+      // Steps of both signs, and their double.
+      parts.push_back({.start_unix_ns = number, .duration_ns = number});
+      parts.push_back({.start_unix_ns = ~number + 1, .duration_ns = number});
+    }
+    Tables tables = PartsOf(parts);
+    const Columns columns = EncodeColumns(tables, {});
+    ColumnViews views;
+    std::ranges::copy(columns, views.begin());
+    Tables read;
+    ASSERT_TRUE(AppendColumns(views, read)) << numbers.size();
+    ASSERT_EQ(read.parts.size(), parts.size());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_EQ(read.parts[i].start_unix_ns, parts[i].start_unix_ns) << i;
+      EXPECT_EQ(read.parts[i].duration_ns, parts[i].duration_ns) << i;
+    }
+    numbers.pop_back();
+  }
+}
+
+// The length of one part, from a column of those bytes; nothing: it is refused.
+std::optional<uint64_t> LengthOf(std::string_view column) {
+  constexpr size_t kLengthColumn = 32;
+  Tables tables = PartsOf({{.start_unix_ns = 1, .duration_ns = 2}});
+  Columns columns = EncodeColumns(tables, {});
+  EXPECT_EQ(columns[kLengthColumn], "\2");
+  ColumnViews views;
+  std::ranges::copy(columns, views.begin());
+  views[kLengthColumn] = column;
+  Tables read;
+  if (!AppendColumns(views, read)) return std::nullopt;
+  return read.parts.at(0).duration_ns;
+}
+
+TEST(HistoryColumns, RefuseNumbersWithoutAnEnd) {
+  const std::string nine(9, '\xff');
+  EXPECT_EQ(LengthOf("\x85\x80\x80\x00"sv), 5u);
+  EXPECT_EQ(LengthOf("\x85\x80\x80\x80\x00"sv), 5u);
+  EXPECT_EQ(LengthOf(nine + "\1"), ~uint64_t{0});
+  EXPECT_EQ(LengthOf(nine + "\2"), std::nullopt);
+  EXPECT_EQ(LengthOf(nine + "\xff\1"), std::nullopt);
+  EXPECT_EQ(LengthOf(""), std::nullopt);
+  EXPECT_EQ(LengthOf("\x85"), std::nullopt);
+  // Of the byte that begins another one, too.
+  EXPECT_EQ(LengthOf("\5\x80"), std::nullopt);
+  EXPECT_EQ(LengthOf("\5\x80\x80\x80\x80"), std::nullopt);
+  EXPECT_EQ(LengthOf("\5\6"), std::nullopt);
 }
 
 TEST(HistoryWords, TellAllFrameKindsApart) {
