@@ -115,13 +115,17 @@ void FlameStacks::UniteNodes() {
   }
 }
 
-FileFlame::FileFlame(const Tables& tables, size_t most)
+FileFlame::FileFlame(const Tables& tables, size_t most, Room& room)
     : tables_(tables),
       same_(tables),
       most_(most),
       root_of_series_(tables.series.size()),
-      totals_(tables.nodes.size()),
-      numbers_(tables.nodes.size()) {}
+      order_(room.order_),
+      stacks_(room.stacks_),
+      nodes_(room.nodes_),
+      places_(room.places_) {
+  stacks_.clear();
+}
 
 uint32_t FileFlame::RootOf(uint32_t number) {
   uint32_t& known = root_of_series_[number];
@@ -148,27 +152,43 @@ void FileFlame::Add(const Row& row, uint64_t value) {
   last_row_ = &row;
   AddUpTo64Bits(stacks_.back().count, row.count);
   AddUpTo64Bits(stacks_.back().value, value);
-  AddUpTo64Bits(totals_[stacks_.back().key.user()], value);
+}
+
+// Whether there are more of the user's stacks than stay. It may say so of some
+// that share their callers.
+bool FileFlame::MayHaveRare() const {
+  size_t steps = 0;
+  for (const Stack& stack : stacks_) {
+    for (uint32_t at = stack.key.user(); at != 0;
+         at = tables_.nodes[at].parent) {
+      if (++steps > most_) return true;
+    }
+  }
+  return false;
 }
 
 // Most stacks of a file were seen once. A stack of a command, and one that the
 // kernel's side goes on from, is no more than the user's stack is of all
 // commands, so what is too small of these need not be walked.
 void FileFlame::FoldRare() {
-  std::vector<uint64_t> order;
-  order.reserve(totals_.size());
-  for (auto i = static_cast<uint32_t>(totals_.size()); --i > 0;) {
-    if (totals_[i] == 0) continue;
-    AddUpTo64Bits(totals_[same_.NodeOf(tables_.nodes[i].parent)], totals_[i]);
-    order.push_back(totals_[i]);
+  if (!MayHaveRare()) return;
+  std::vector<uint64_t> totals(tables_.nodes.size());  // by node
+  for (const Stack& stack : stacks_) {
+    AddUpTo64Bits(totals[stack.key.user()], stack.value);
   }
-  const std::optional<uint64_t> rare = RareTotal(std::move(order), most_);
+  order_.Begin(most_);
+  for (auto i = static_cast<uint32_t>(totals.size()); --i > 0;) {
+    if (totals[i] == 0) continue;
+    AddUpTo64Bits(totals[same_.NodeOf(tables_.nodes[i].parent)], totals[i]);
+    order_.Add(totals[i]);
+  }
+  const std::optional<uint64_t> rare = order_.Find();
   if (!rare) return;
   rare_up_to_ = *rare;
   // By node: it, or its last caller that stays.
-  std::vector<uint32_t> kept(totals_.size());
+  std::vector<uint32_t> kept(totals.size());
   for (uint32_t i = 1; i < kept.size(); ++i) {
-    const bool stays = totals_[i] > rare_up_to_;
+    const bool stays = totals[i] > rare_up_to_;
     kept[i] = stays ? i : kept[same_.NodeOf(tables_.nodes[i].parent)];
   }
   for (Stack& stack : stacks_) {
@@ -198,6 +218,8 @@ void FileFlame::UniteStacks() {
 ksym::Status FileFlame::Finish(const TakeTree& take) {
   FoldRare();
   UniteStacks();
+  numbers_.resize(tables_.nodes.size());
+  places_.assign(1, Places{});
   Clear();
   for (const Stack& stack : stacks_) {
     // CheckTables() bounds both sides of a stack.

@@ -69,9 +69,11 @@ class FileFlame {
   // The frame that stands for callees on the user's side that are too small.
   static constexpr uint32_t kRareFrame = kAllFrames;
 
+  class Room;
+
   // `most` is how many of the user's stacks, with those of their callers, need
-  // to stay apart.
-  FileFlame(const Tables& tables, size_t most);
+  // to stay apart. The room must live longer, and is used by one at a time.
+  FileFlame(const Tables& tables, size_t most, Room& room);
 
   // Samples of a row's stack.
   void Add(const Row& row, uint64_t value);
@@ -118,6 +120,7 @@ class FileFlame {
   using Places = std::array<Place, 2>;
 
   uint32_t RootOf(uint32_t series);
+  bool MayHaveRare() const;
   void FoldRare();
   void UniteStacks();
   void AddStack(const Stack& stack);
@@ -132,15 +135,26 @@ class FileFlame {
   const size_t most_;
   FlameRoots roots_;
   std::vector<uint32_t> root_of_series_;  // and one more; 0: not known yet
-  std::vector<uint64_t> totals_;          // by node, of the user's stacks
   uint64_t rare_up_to_ = 0;
-  std::vector<Stack> stacks_;
+  RareTotals& order_;
+  std::vector<Stack>& stacks_;
   const Row* last_row_ = nullptr;
-  std::vector<FlameNode> nodes_;
-  std::vector<uint32_t> root_nodes_;         // by root; 0: not in the tree
-  std::vector<uint32_t> numbers_;            // by node of the file
-  std::vector<Places> places_ = {Places{}};  // by number; 0: of no node
+  std::vector<FlameNode>& nodes_;
+  std::vector<uint32_t> root_nodes_;  // by root; 0: not in the tree
+  std::vector<uint32_t> numbers_;     // by node of the file
+  std::vector<Places>& places_;       // by number; 0: of no node
   std::vector<uint32_t> path_;
+};
+
+// Memory that the next file's tree takes over: pages that are new cost time.
+class FileFlame::Room {
+ private:
+  friend FileFlame;
+
+  RareTotals order_;
+  std::vector<Stack> stacks_;
+  std::vector<FlameNode> nodes_;
+  std::vector<Places> places_;
 };
 
 }  // namespace profd::history

@@ -37,7 +37,9 @@ class FlameAdder::File {
         counts_(tables),
         strings_(tables.strings.size()),
         frames_(tables.functions.size()),
-        flame_(tables, kFileNodesOfEach * adder.bounds_.nodes) {}
+        mark_(FindMark(tables)),
+        flame_(tables, kFileNodesOfEach * adder.bounds_.nodes,
+               adder.flame_room_) {}
 
   Status Add() {
     if (auto right = CheckTables(tables_); !right) return right;
@@ -71,8 +73,8 @@ class FlameAdder::File {
   Status AddTree(std::span<const FlameNode> nodes) {
     const uint64_t rare = adder_.AddTree(
         nodes, kFileNodesOfEach * adder_.bounds_.nodes,
-        {.frame_of = [this](const FlameNode& node) { return FrameOf(node); },
-         .is_mark = [this](const FlameNode& node) { return IsMark(node); }});
+        [this](const FlameNode& node) { return FrameOf(node); },
+        [this](const FlameNode& node) { return IsMark(node); });
     AddUpTo64Bits(rare_up_to_, rare);
     if (adder_.builder_.memory_bytes() <= adder_.bounds_.max_bytes) return {};
     return Fail(ErrorCode::kLimit,
@@ -81,11 +83,19 @@ class FlameAdder::File {
                             adder_.bounds_.max_bytes >> 20));
   }
 
+  static std::optional<uint32_t> FindMark(const Tables& tables) {
+    const auto found = std::ranges::find(
+        tables.functions, kRareCallees, [&](const Function& function) {
+          return tables.strings.Get(function.name);
+        });
+    if (found == tables.functions.end()) return std::nullopt;
+    return found->name;
+  }
+
   // A file that was thinned out has marks of its own.
   bool IsMark(const FlameNode& node) const {
     return node.frame == FileFlame::kRareFrame ||
-           tables_.strings.Get(tables_.functions[node.frame].name) ==
-               kRareCallees;
+           (mark_ && tables_.functions[node.frame].name == *mark_);
   }
 
   uint32_t FrameOf(const FlameNode& node) {
@@ -152,6 +162,7 @@ class FlameAdder::File {
   PartCounts counts_;
   std::vector<std::optional<StringId>> strings_;
   std::vector<std::optional<FrameId>> frames_;
+  const std::optional<uint32_t> mark_;  // the string kRareCallees
   FileFlame flame_;
   uint64_t rare_up_to_ = 0;
 };
@@ -167,19 +178,25 @@ Status FlameAdder::Add(const Tables& tables) {
 }
 
 uint32_t FlameAdder::ChildOf(uint32_t parent, uint32_t frame, bool is_kernel) {
+  const auto is_it = [&](uint32_t node) {
+    const FlameNode& found = nodes_[node];
+    return found.parent == parent && found.frame == frame &&
+           (found.is_kernel != 0) == is_kernel;
+  };
+  // A file brings nodes in the order in which one before it did, most of them
+  // in a row, and a look at the next one takes a fraction of a search.
+  const uint32_t next = last_child_ + 1;
+  if (next < nodes_.size() && is_it(next)) return last_child_ = next;
   const uint64_t hash =
       MixHash(MixHash(0, parent), (uint64_t{frame} << 1) | (is_kernel ? 1 : 0));
-  const auto [id, is_new] = node_ids_.FindOrInsert(
-      hash, static_cast<uint32_t>(nodes_.size()), [&](uint32_t other) {
-        const FlameNode& found = nodes_[other];
-        return found.parent == parent && found.frame == frame &&
-               (found.is_kernel != 0) == is_kernel;
-      });
+  const auto [id, is_new] =
+      node_ids_.FindOrInsert(hash, static_cast<uint32_t>(nodes_.size()), is_it);
   if (is_new) {
     nodes_.push_back({.parent = parent,
                       .is_kernel = is_kernel,
                       .frame = frame & kAllFrames});
   }
+  last_child_ = id;
   return id;
 }
 
@@ -208,31 +225,30 @@ bool FlameAdder::IsRare(uint32_t node) {
 
 // A node's total is never more than its caller's, so the callers of a node that
 // stays stay as well.
+template <typename FrameOf, typename IsMark>
 uint64_t FlameAdder::AddTree(std::span<const FlameNode> nodes, size_t most,
-                             const Reading& reading) {
+                             const FrameOf& frame_of, const IsMark& is_mark) {
   // Those that stay, and as many marks of those that do not.
   if (nodes_.size() + 2 * std::min(most, nodes.size()) > kMaxTreeNodes) {
     // To a quarter, so that it is not done for each of the next files.
     Prune(kMaxTreeNodes / 4);
   }
-  const std::vector<uint64_t> totals = TotalsOf(nodes);
+  auto& [totals, places, order] = tree_room_;
+  FindTotals(nodes, totals);
   // Marks are made where they are needed, and take no other node's place.
-  std::vector<uint64_t> order;
-  order.reserve(nodes.size());
+  order.Begin(most);
   for (size_t i = 1; i < nodes.size(); ++i) {
-    if (nodes[i].parent == 0 || !reading.is_mark(nodes[i])) {
-      order.push_back(totals[i]);
-    }
+    if (nodes[i].parent == 0 || !is_mark(nodes[i])) order.Add(totals[i]);
   }
-  const std::optional<uint64_t> rare = RareTotal(std::move(order), most);
-  std::vector<uint32_t> places(nodes.size());
+  const std::optional<uint64_t> rare = order.Find();
+  places.assign(nodes.size(), 0);
   for (size_t i = 1; i < nodes.size(); ++i) {
     const FlameNode& node = nodes[i];
     const uint32_t parent = places[node.parent];
     const bool is_kernel = node.is_kernel != 0;
     // Roots stay however small: they say whose stacks these are.
     if (node.parent == 0 || !rare || totals[i] > *rare) {
-      places[i] = ChildOf(parent, reading.frame_of(node), is_kernel);
+      places[i] = ChildOf(parent, frame_of(node), is_kernel);
     } else if (IsRare(parent)) {
       places[i] = parent;
     } else {
@@ -248,13 +264,11 @@ void FlameAdder::Prune(size_t nodes) {
   if (nodes_.size() <= nodes + 1) return;
   const std::vector<FlameNode> before = std::exchange(nodes_, {FlameNode{}});
   node_ids_ = {};
-  const uint64_t rare =
-      AddTree(before, nodes,
-              {.frame_of = [](const FlameNode& node) { return node.frame; },
-               .is_mark =
-                   [this](const FlameNode& node) {
-                     return node.frame == RareFrame(node.is_kernel != 0);
-                   }});
+  const uint64_t rare = AddTree(
+      before, nodes, [](const FlameNode& node) { return node.frame; },
+      [this](const FlameNode& node) {
+        return node.frame == RareFrame(node.is_kernel != 0);
+      });
   AddUpTo64Bits(rare_up_to_, rare);
 }
 
@@ -282,7 +296,9 @@ void FlameAdder::AddSamples() {
 }
 
 Profile FlameAdder::Finish() && {
+  flame_room_ = {};
   Prune(bounds_.nodes);
+  tree_room_ = {};
   if (shown_kind_) {
     metadata_.kinds = {*shown_kind_};
     AddSamples();

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -59,17 +58,13 @@ class FlameAdder {
   class File;
 
   uint32_t RootOf(const FlameRoot& root);
-  // How a tree's nodes are read.
-  struct Reading {
-    // The number here of the frame, or of the root.
-    std::function<uint32_t(const FlameNode&)> frame_of;
-    // Whether it is "[rare callees]"; not asked of a root.
-    std::function<bool(const FlameNode&)> is_mark;
-  };
   // Puts a tree into this one: of it no more than so many nodes, and so many
   // "[rare callees]". The most that a node is of that became one of these.
+  // `frame_of` gives the number here of a node's frame, or of a root, and
+  // `is_mark` says whether it is "[rare callees]"; it is not asked of a root.
+  template <typename FrameOf, typename IsMark>
   uint64_t AddTree(std::span<const FlameNode> nodes, size_t most,
-                   const Reading& reading);
+                   const FrameOf& frame_of, const IsMark& is_mark);
   // The child of that frame, or, of the whole, of that root.
   uint32_t ChildOf(uint32_t parent, uint32_t frame, bool is_kernel);
   FrameId RareFrame(bool is_kernel);
@@ -86,8 +81,16 @@ class FlameAdder {
   CaptureMetadata metadata_;
   std::optional<SampleKind> shown_kind_;  // united where the rate changed
   FlameRoots roots_;
+  FileFlame::Room flame_room_;
+  // What AddTree() takes over from the one before.
+  struct TreeRoom {
+    std::vector<uint64_t> totals;
+    std::vector<uint32_t> places;
+    RareTotals order;
+  } tree_room_;
   std::vector<FlameNode> nodes_ = {FlameNode{}};
   IdIndex node_ids_;
+  uint32_t last_child_ = 0;  // that was asked for
   std::optional<FrameId> rare_user_;
   std::optional<FrameId> rare_kernel_;
   // What was of no more than this may be among rare callees, as all that was

@@ -8,20 +8,28 @@
 
 namespace profd::history {
 
-std::vector<uint64_t> TotalsOf(std::span<const FlameNode> nodes) {
-  std::vector<uint64_t> totals(nodes.size());
+void FindTotals(std::span<const FlameNode> nodes,
+                std::vector<uint64_t>& totals) {
+  totals.assign(nodes.size(), 0);
   for (size_t i = nodes.size(); --i > 0;) {
     AddUpTo64Bits(totals[i], nodes[i].value);
     AddUpTo64Bits(totals[nodes[i].parent], totals[i]);
   }
-  return totals;
 }
 
-std::optional<uint64_t> RareTotal(std::vector<uint64_t> totals, size_t most) {
-  if (totals.size() <= most) return std::nullopt;
-  std::ranges::nth_element(totals, totals.begin() + static_cast<int64_t>(most),
+std::optional<uint64_t> RareTotals::Find() {
+  if (largest_.size() <= most_) return std::nullopt;
+  KeepLargest();
+  return least_;
+}
+
+// One more than stay.
+void RareTotals::KeepLargest() {
+  std::ranges::nth_element(largest_,
+                           largest_.begin() + static_cast<ptrdiff_t>(most_),
                            std::greater());
-  return totals[most];
+  least_ = largest_[most_];
+  largest_.resize(most_ + 1);
 }
 
 }  // namespace profd::history

@@ -23,10 +23,38 @@ struct FlameNode {
 inline constexpr uint32_t kAllFrames = (uint32_t{1} << 31) - 1;
 
 // What each node stands for with all that it calls: never more than its caller.
-std::vector<uint64_t> TotalsOf(std::span<const FlameNode> nodes);
+// `totals` may have others, whose memory is used again.
+void FindTotals(std::span<const FlameNode> nodes,
+                std::vector<uint64_t>& totals);
 
-// The largest of these totals that is rare where `most` are to stay; nothing
-// where there are no more.
-std::optional<uint64_t> RareTotal(std::vector<uint64_t> totals, size_t most);
+// Finds the largest of many totals that is rare where `most` are to stay.
+// Memory: twice as many as stay, however many there are; the next ones take it
+// over.
+class RareTotals {
+ public:
+  // Forgets those before.
+  void Begin(size_t most) {
+    most_ = most;
+    least_ = std::nullopt;
+    largest_.clear();
+  }
+  void Add(uint64_t total) {
+    if (least_ && total <= *least_) return;
+    largest_.push_back(total);
+    if (largest_.size() > 2 * most_ + kSlack) KeepLargest();
+  }
+  // Nothing where there are no more than stay.
+  std::optional<uint64_t> Find();
+
+ private:
+  // A cut costs something even where few are to stay.
+  static constexpr size_t kSlack = 64;
+
+  void KeepLargest();
+
+  size_t most_ = 0;
+  std::optional<uint64_t> least_;  // more than stay are no less than this
+  std::vector<uint64_t> largest_;
+};
 
 }  // namespace profd::history

@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -11,6 +14,7 @@
 
 #include "daemon/history/file_flame.h"
 #include "daemon/history/flame_adder.h"
+#include "daemon/history/flame_nodes.h"
 #include "daemon/history/range_profile.h"
 #include "daemon/output/flame_tree.h"
 #include "tests/daemon/history/sample_parts.h"
@@ -53,6 +57,24 @@ uint64_t SumOf(const std::map<std::string, uint64_t>& stacks) {
   uint64_t sum = 0;
   for (const auto& [text, count] : stacks) sum += count;
   return sum;
+}
+
+TEST(RareTotals, AreTheLargestThatDoNotStay) {
+  std::mt19937 random(1);
+  RareTotals rare;
+  for (const unsigned different : {1u, 3u, 1000u, 1u << 30}) {
+    std::vector<uint64_t> totals(5000);
+    for (uint64_t& total : totals) total = random() % different;
+    for (const size_t most : {0u, 1u, 10u, 700u, 4999u, 5000u, 6000u}) {
+      rare.Begin(most);
+      for (const uint64_t total : totals) rare.Add(total);
+      std::vector<uint64_t> sorted = totals;
+      std::ranges::sort(sorted, std::greater());
+      const auto wanted =
+          most < sorted.size() ? std::optional(sorted[most]) : std::nullopt;
+      EXPECT_EQ(rare.Find(), wanted) << different << ' ' << most;
+    }
+  }
 }
 
 TEST(FlameAdder, ShowsWhatAProfileShows) {
