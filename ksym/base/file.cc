@@ -24,6 +24,9 @@ namespace ksym {
 namespace {
 
 constexpr size_t kBlockBytes = 64 * 1024;
+// The first block of a file that does not say how long it is, as those of /proc
+// and /sys: most of them are short, and they are read again and again.
+constexpr size_t kShortBytes = 4096;
 
 ssize_t ReadRetry(int fd, void* out, size_t size) {
   ssize_t n = 0;
@@ -71,11 +74,13 @@ Result<UniqueFd> OpenInput(const std::string& path) {
 
 Result<std::string> ReadAll(int fd, size_t max_bytes) {
   std::string text;
+  size_t block = kShortBytes;
   struct stat status = {};
   if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-    // One block more, in which the end shows.
     const auto size = static_cast<uint64_t>(std::max<off_t>(status.st_size, 0));
-    text.reserve(std::min<uint64_t>(size, max_bytes) + kBlockBytes);
+    block = std::clamp<uint64_t>(size, kShortBytes, kBlockBytes);
+    // One block more, in which the end shows.
+    text.reserve(std::min<uint64_t>(size, max_bytes) + block);
   }
   size_t used = 0;
   for (;;) {
@@ -87,12 +92,13 @@ Result<std::string> ReadAll(int fd, size_t max_bytes) {
       return Fail(ErrorCode::kLimit,
                   "larger than " + std::to_string(max_bytes) + " bytes");
     }
-    const size_t want = std::min(max_bytes - used, kBlockBytes);
+    const size_t want = std::min(max_bytes - used, block);
     text.resize(used + want);
     const ssize_t n = ReadRetry(fd, text.data() + used, want);
     if (n < 0) return FailErrno(errno, "read");
     used += static_cast<size_t>(n);
     if (n == 0) break;
+    if (used == text.size()) block = std::min(2 * block, kBlockBytes);
   }
   text.resize(used);
   return text;

@@ -93,6 +93,26 @@ TEST_F(FileTest, ReadFileKeepsItsLimit) {
   EXPECT_EQ(ReadFile(Write("empty", ""), 0).value(), "");
 }
 
+// Files of /proc do not say how long they are, and a file may be as long as a
+// block, or have one byte more or less.
+TEST_F(FileTest, ReadFileReadsAllOfIt) {
+  constexpr size_t kMax = size_t{1} << 20;
+  for (const size_t size :
+       {4095u, 4096u, 4097u, 65535u, 65536u, 65537u, 200'000u}) {
+    std::string text(size, 'a');
+    text.back() = 'z';
+    const std::string path = Write("text", text);
+    EXPECT_EQ(ReadFile(path, kMax).value(), text);
+    EXPECT_EQ(ReadFile(path, size).value(), text);
+    EXPECT_FALSE(ReadFile(path, size - 1));
+  }
+  const auto maps = ReadFile("/proc/self/smaps", kMax);
+  ASSERT_TRUE(maps);
+  EXPECT_GT(maps->size(), 8192u);
+  EXPECT_NE(maps->find("[stack]"), std::string::npos);
+  EXPECT_TRUE(maps->ends_with('\n'));
+}
+
 // A missing file is told from one that cannot be read.
 TEST_F(FileTest, ReadFileNamesTheFailure) {
   const auto missing = ReadFile(Path("none"), 10);
