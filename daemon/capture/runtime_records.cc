@@ -112,12 +112,15 @@ void RuntimeRecords::ReadNames(SteadyClock::duration time) {
 }
 
 void RuntimeRecords::AddFrame(RuntimeFrameId id, RuntimeFrameTable& frames) {
-  while (id != 0 && !frames.contains(id)) {
-    auto frame = v8_.Get(id);
-    if (!frame) frame = names_.Get(id);
-    const RuntimeFrameId caller = frame->caller;
-    frames.emplace(id, std::move(*frame));
-    id = caller;
+  while (id != 0) {
+    const auto [at, is_new] = frames.try_emplace(id);
+    if (!is_new) return;
+    if (auto frame = v8_.Get(id)) {
+      at->second = std::move(*frame);
+    } else {
+      at->second = names_.Get(id);
+    }
+    id = at->second.caller;
   }
 }
 

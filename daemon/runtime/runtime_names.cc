@@ -2,8 +2,11 @@
 #include "daemon/runtime/runtime_names.h"
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 #include <utility>
 
+#include "daemon/profile/id_index.h"
 #include "ksym/runtime/cpython/line_table.h"
 
 namespace profd {
@@ -17,10 +20,10 @@ size_t RuntimeNames::BytesOf(const Code& code) {
 void RuntimeNames::Add(const ksym::ProcessId& process, uint64_t code,
                        ksym::CpythonCode names) {
   if (codes_.contains(code)) return;
-  Code entry = {.names = std::move(names),
+  Code entry = {.used = interval_,
+                .frames = {},
                 .process = process,
-                .used = interval_,
-                .frames = {}};
+                .names = std::move(names)};
   const size_t bytes = BytesOf(entry);
   if (!MakeRoom(bytes)) {
     ++statistics_.codes_refused;
@@ -89,24 +92,39 @@ RuntimeFrameId RuntimeNames::FrameOf(uint64_t code, uint32_t index) {
     return IdOf({});
   }
   found->second.used = interval_;
-  const auto [at, is_new] = found->second.frames.try_emplace(index, 0);
-  if (!is_new) return at->second;
+  auto& frames = found->second.frames;
+  auto at = std::ranges::lower_bound(
+      frames, index, {}, &std::pair<uint32_t, RuntimeFrameId>::first);
+  if (at != frames.end() && at->first == index) return at->second;
   const ksym::CpythonCode& names = found->second.names;
-  at->second =
+  const RuntimeFrameId id =
       IdOf({.name = names.name,
             .file = names.file,
             .first_line = names.first_line,
             .line = ksym::CpythonLineAt(names.lines(), index).value_or(0)});
-  return at->second;
+  if (frames.size() >= kMaxIndexes) {
+    frames.clear();
+    at = frames.end();
+  }
+  frames.insert(at, {index, id});
+  return id;
+}
+
+size_t RuntimeNames::FrameHash::operator()(const RuntimeFrame* frame) const {
+  uint64_t hash = MixHash(std::hash<std::string_view>()(frame->name),
+                          std::hash<std::string_view>()(frame->file));
+  hash = MixHash(hash, uint64_t{frame->first_line} << 32 | frame->line);
+  hash = MixHash(hash, frame->caller);
+  return MixHash(hash, (frame->line_is_near ? 2u : 0u) |
+                           (frame->is_interpreted ? 1u : 0u));
 }
 
 RuntimeFrameId RuntimeNames::IdOf(const RuntimeFrame& frame) {
-  const auto [at, is_new] = ids_.try_emplace(frame, 0);
-  if (is_new) {
-    at->second = NewId();
-    frames_[at->second] = frame;
-  }
-  return at->second;
+  const auto known = ids_.find(&frame);
+  if (known != ids_.end()) return known->second;
+  const RuntimeFrameId id = NewId();
+  ids_.emplace(&frames_.emplace(id, frame).first->second, id);
+  return id;
 }
 
 const RuntimeFrame& RuntimeNames::Get(RuntimeFrameId id) const {
@@ -122,9 +140,9 @@ void RuntimeNames::ForgetOldFrames() {
   ++interval_;
   if (frames_.size() <= kMaxFrames) return;
   ++forgettings_;
-  old_frames_ = std::exchange(frames_, {});
   ids_.clear();
-  for (auto& [id, code] : codes_) code.frames.clear();
+  old_frames_ = std::exchange(frames_, {});
+  for (auto& [id, code] : codes_) code.frames = {};
 }
 
 }  // namespace profd

@@ -89,6 +89,8 @@ class RuntimeNames {
   // them any more.
   static constexpr size_t kMaxFrames = size_t{1} << 16;
   void ForgetOldFrames();
+  // Instructions of one function whose frames are remembered.
+  static constexpr size_t kMaxIndexes = 1024;
   // How often frames were forgotten: those of before are there until the next
   // time.
   uint64_t forgettings() const { return forgettings_; }
@@ -97,10 +99,14 @@ class RuntimeNames {
 
  private:
   struct Code {
-    ksym::CpythonCode names;
-    ksym::ProcessId process;
+    // What each look-up needs comes first, beside the key: most of them find
+    // none of it in the CPU's cache.
     uint64_t used = 0;  // the last interval in which it was asked for
-    std::unordered_map<uint32_t, RuntimeFrameId> frames;  // by index
+    // Frames that were made of it, by index; those are made again that there
+    // was no room for.
+    std::vector<std::pair<uint32_t, RuntimeFrameId>> frames;
+    ksym::ProcessId process;
+    ksym::CpythonCode names;
   };
   // The code of one process, and the bytes of that.
   struct Owned {
@@ -115,10 +121,21 @@ class RuntimeNames {
   std::map<ksym::ProcessId, Owned> of_process_;
   std::vector<uint64_t> dropped_;
   uint64_t interval_ = 1;
-  std::map<RuntimeFrame, RuntimeFrameId> ids_;
+  // By what they say.
+  struct FrameHash {
+    size_t operator()(const RuntimeFrame* frame) const;
+  };
+  struct SameFrame {
+    bool operator()(const RuntimeFrame* a, const RuntimeFrame* b) const {
+      return *a == *b;
+    }
+  };
   // Frames by their ids, and those that will be forgotten next.
   std::unordered_map<RuntimeFrameId, RuntimeFrame> frames_;
   std::unordered_map<RuntimeFrameId, RuntimeFrame> old_frames_;
+  // Of frames_, where each stays while it is there.
+  std::unordered_map<const RuntimeFrame*, RuntimeFrameId, FrameHash, SameFrame>
+      ids_;
   RuntimeFrameId last_id_ = 0;
   uint64_t forgettings_ = 0;
   RuntimeStatistics statistics_;

@@ -33,6 +33,44 @@ TEST(RuntimeNamesTest, FramesAreNamedByInstruction) {
   EXPECT_EQ(names.Get(names.FrameOf(7, 8)).line, 0u);
 }
 
+// A function of which very many instructions are asked for has the same frames
+// as before, whatever was forgotten of them meanwhile.
+TEST(RuntimeNamesTest, FramesOfManyInstructionsStayTheSame) {
+  RuntimeNames names;
+  names.Add(kFirst, 7, Code("f"));
+  const RuntimeFrameId first = names.FrameOf(7, 0);
+  const RuntimeFrameId second = names.FrameOf(7, 4);
+  const RuntimeFrameId none = names.FrameOf(7, 8);
+  const auto last = static_cast<uint32_t>(3 * RuntimeNames::kMaxIndexes);
+  for (uint32_t index = last; index > 8; --index) {
+    EXPECT_EQ(names.FrameOf(7, index), none);
+  }
+  EXPECT_EQ(names.FrameOf(7, 0), first);
+  EXPECT_EQ(names.FrameOf(7, 4), second);
+  EXPECT_EQ(names.FrameOf(7, 7), second);
+}
+
+// Frames are the same only if all that is known of them is.
+TEST(RuntimeNamesTest, FramesThatDifferHaveOtherNumbers) {
+  RuntimeNames names;
+  const RuntimeFrame frame = {.name = "f", .file = "app.py"};
+  const std::vector<RuntimeFrame> others = {
+      {.name = "g", .file = "app.py"},
+      {.name = "f", .file = "other.py"},
+      {.name = "f", .file = "app.py", .first_line = 1},
+      {.name = "f", .file = "app.py", .line = 1},
+      {.name = "f", .file = "app.py", .line_is_near = true},
+      {.name = "f", .file = "app.py", .is_interpreted = true},
+      {.name = "f", .file = "app.py", .caller = 1}};
+  const RuntimeFrameId id = names.IdOf(frame);
+  for (const RuntimeFrame& other : others) {
+    EXPECT_NE(names.IdOf(other), id);
+    EXPECT_EQ(names.Get(names.IdOf(other)), other);
+  }
+  EXPECT_EQ(names.IdOf(frame), id);
+  EXPECT_EQ(names.Get(id), frame);
+}
+
 // Code of several processes that is the same makes the same frames, and frames
 // stay when a process goes.
 TEST(RuntimeNamesTest, ProcessesShareFrames) {
