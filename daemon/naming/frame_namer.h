@@ -21,7 +21,8 @@ class FrameNamer {
   // Appends what `frame` stands for, innermost first: calls that are inlined
   // there, then the function that they are in. `image` is that of the process,
   // null where it is not known. Asked once for each frame that differs, per
-  // process and interval.
+  // process and interval; for frames of a RuntimeFrameTable, which do not
+  // depend on the process, per interval.
   virtual void Name(const RawFrame& frame, const ksym::ProcessImage* image,
                     ProfileBuilder& builder,
                     std::vector<FrameId>& leaf_first) = 0;

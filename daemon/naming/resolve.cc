@@ -86,12 +86,14 @@ class Resolver::Interval {
   }
 
  private:
+  // Frames that are not native code, and what they stand for.
+  using OtherFrames =
+      std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash>;
   // One address space.
   struct Space {
     explicit Space(uint32_t its_number) : number(its_number) {}
     uint32_t number;  // from 1 on
-    // Frames that are not native code, and what they stand for.
-    std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash> others;
+    OtherFrames others;
   };
   // A stack as it was named last: the same addresses may be those of several
   // processes, but samples of one process follow each other for the most part.
@@ -214,12 +216,14 @@ class Resolver::Interval {
         return;
       }
       if (raw.kind != kNativeCode) {
-        is_of_interpreter = RuntimeKindOf(raw.kind).has_interpreter;
+        const RuntimeKind kind = RuntimeKindOf(raw.kind);
+        is_of_interpreter = kind.has_interpreter;
         if (raw.kind == kWaker) {
           waker = raw.value;
           return;
         }
-        AppendOther(raw, space, frames);
+        // A frame of the table is the same one in each process.
+        AppendOther(raw, kind.is_in_table ? of_table_ : space.others, frames);
         place = FrameCache::Place::kCaller;
         return;
       }
@@ -296,9 +300,9 @@ class Resolver::Interval {
            ResolveOptions::RuntimeCalls::kHide;
   }
 
-  void AppendOther(const RawFrame& raw, Space& space,
+  void AppendOther(const RawFrame& raw, OtherFrames& others,
                    std::vector<FrameId>& frames) {
-    const auto [at, is_new] = space.others.try_emplace(raw);
+    const auto [at, is_new] = others.try_emplace(raw);
     if (is_new) resolver_.NameOther(raw, image_, builder_, at->second);
     frames.insert(frames.end(), at->second.begin(), at->second.end());
   }
@@ -312,6 +316,7 @@ class Resolver::Interval {
   FrameCache named_frames_;
   std::unordered_map<const ksym::ProcessImage*, Space> user_;
   Space kernel_ = Space(1);
+  OtherFrames of_table_;          // of raw_.runtime_frames
   std::vector<FrameId> entries_;  // of interrupts; a handful
   std::unordered_set<FrameId> trampolines_;
   SchedulerFrames waiting_ = SchedulerFrames::OfWaits();
@@ -338,7 +343,17 @@ void Resolver::Add(const RawProfile& raw, UserNames& user,
   python_.Use(raw.runtime_frames);
   javascript_.Use(raw.runtime_frames);
   java_.Use(raw.runtime_frames);
+  module_ = {};
+  build_id_ = {};
   Interval(*this, raw, user, builder).Run();
+}
+
+StringId Resolver::Intern(std::string_view text, KnownText& last,
+                          ProfileBuilder& builder) {
+  if (text.data() != last.text.data() || text.size() != last.text.size()) {
+    last = {text, builder.Intern(text)};
+  }
+  return last.id;
 }
 
 Resolver::NamedFrame Resolver::UserFrame(UserNames& user,
@@ -355,8 +370,8 @@ Resolver::NamedFrame Resolver::UserFrame(UserNames& user,
     return {.id = builder.AddFrame(frame)};
   }
   const ksym::UserSymbol symbol = user.Find(*image, sampled.lookup);
-  frame.object = builder.Intern(symbol.module);
-  frame.build_id = builder.Intern(symbol.build_id);
+  frame.object = Intern(symbol.module, module_, builder);
+  frame.build_id = Intern(symbol.build_id, build_id_, builder);
   frame.reason = symbol.reason;
   frame.file_offset = symbol.file_offset.value;
   frame.symbol_offset = symbol.symbol_offset;

@@ -96,6 +96,15 @@ class Resolver {
     // It only calls an interpreter for a function, whose name it has.
     bool is_trampoline = false;
   };
+  // A text that was interned last.
+  struct KnownText {
+    std::string_view text;
+    StringId id = 0;
+  };
+  // The same, for texts of UserNames, which stay where they are: what is at the
+  // same place is the same text.
+  static StringId Intern(std::string_view text, KnownText& last,
+                         ProfileBuilder& builder);
   NamedFrame UserFrame(UserNames& user, const ksym::ProcessImage* image,
                        Sampled sampled, ProfileBuilder& builder);
   // Appends what a frame that is not native code stands for.
@@ -125,6 +134,9 @@ class Resolver {
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
+  // Of the user frame before; most stacks stay in a file for some frames.
+  KnownText module_;
+  KnownText build_id_;
 };
 
 // Asks again for the user frames that a file's symbols could not name; for when

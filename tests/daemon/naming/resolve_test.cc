@@ -69,6 +69,61 @@ TEST_F(ResolveTest, NamesFramesOfOtherKinds) {
   EXPECT_TRUE(namer.has_image);
 }
 
+// A frame of a runtime's table is the same one in each process, so it is named
+// once.
+TEST_F(ResolveTest, NamesFramesOfTheTableOnce) {
+  TestNamer namer;
+  resolver_.SetNamer(kPythonCode, namer);
+  const ksym::ProcessId other = {.pid = self_.pid + 1};
+  for (const ksym::ProcessId& process : {self_, other}) {
+    raw_.images[process].id = process;
+    RawSample& sample = raw_.samples.emplace_back();
+    sample.process = process;
+    sample.user_stack = AddMixedStack(
+        {{.kind = kPythonCode, .value = 6}, {.value = process.pid}});
+    sample.count = 1;
+  }
+  const Profile profile = Resolve();
+  ASSERT_EQ(profile.samples.size(), 2u);
+  for (const ProfileSample& sample : profile.samples) {
+    EXPECT_THAT(Names(profile, sample.user), ElementsAre("in 0.6", "0.6"));
+  }
+  EXPECT_EQ(namer.asked, 1u);
+}
+
+// Has modules that begin at the same place and are as long as the address says.
+class NestedModules final : public UserNames {
+ public:
+  ksym::UserSymbol Find(const ksym::ProcessImage&,
+                        ksym::Address address) override {
+    ksym::UserSymbol symbol;
+    symbol.name = "f";
+    symbol.module = std::string_view(kModule).substr(0, address.value);
+    symbol.build_id = symbol.module;
+    return symbol;
+  }
+
+ private:
+  static constexpr std::string_view kModule = "abc";
+};
+
+// A file is not taken for the one before because its name begins there.
+TEST_F(ResolveTest, TellsFilesByTheirWholeNames) {
+  raw_.images[self_] = {.id = self_, .mappings = {}};
+  Sample({2, 2, 4, 4}, {});  // callers are looked up one byte before
+  NestedModules user;
+  ProfileBuilder builder;
+  resolver_.Add(raw_, user, builder);
+  const Profile profile = std::move(builder).Finish(CaptureMetadata());
+  std::vector<std::string> objects;
+  for (const FrameId id : profile.Stack(profile.samples.at(0).user)) {
+    const Frame& frame = profile.frames[id];
+    objects.emplace_back(profile.String(frame.object));
+    EXPECT_EQ(profile.String(frame.build_id), objects.back());
+  }
+  EXPECT_THAT(objects, ElementsAre("ab", "a", "abc", "abc"));
+}
+
 // Knows where functions of a stripped file begin, every 256 bytes.
 class StrippedNames final : public UserNames {
  public:
