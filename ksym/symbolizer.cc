@@ -6,12 +6,14 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "ksym/base/bounded_name.h"
 #include "ksym/base/string_pool.h"
 #include "ksym/base/warning_list.h"
 #include "ksym/process/perf_map.h"
+#include "ksym/process/shared_path.h"
 #include "ksym/process/vdso.h"
 #include "ksym/symbolizer_files.h"
 
@@ -134,8 +136,7 @@ class Symbolizer::Impl {
                                              : Unresolved::kUnmapped;
       return symbol;
     }
-    symbol.module =
-        pool_.Intern(BoundPath(mapping->path, name_room_)).value_or("");
+    symbol.module = ModuleOf(mapping->path);
     symbol.file_offset = mapping->file_offset + (address - mapping->start);
     if (mapping->path == "[vdso]") {
       // No offset in a file: the image begins where the mapping does.
@@ -210,6 +211,16 @@ class Symbolizer::Impl {
     Clock::time_point due;   // when it is worth another look
     Clock::time_point used;
   };
+
+  // Addresses of one file mostly follow each other. The copy keeps the text, so
+  // that nothing else is at its place.
+  std::string_view ModuleOf(const SharedPath& path) {
+    if (!path.IsSharedWith(last_path_)) {
+      last_module_ = pool_.Intern(BoundPath(path, name_room_)).value_or("");
+      last_path_ = path;
+    }
+    return last_module_;
+  }
 
   SymbolFile& Vdso() {
     if (!vdso_) {
@@ -327,6 +338,8 @@ class Symbolizer::Impl {
   std::optional<SymbolFile> vdso_;
   std::map<ProcessId, PerfMapState> perf_maps_;
   std::string name_room_;
+  SharedPath last_path_;
+  std::string_view last_module_;  // of that path; in the pool
   uint64_t perf_maps_refused_ = 0;
 };
 

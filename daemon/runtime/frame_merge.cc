@@ -115,6 +115,12 @@ std::vector<RawFrame> MergeFrames(std::span<const uint64_t> native,
                                   std::span<const CodeFrames> code,
                                   NativeEnd end) {
   std::vector<RawFrame> frames;
+  size_t most = native.size();
+  for (const RuntimeRun& some : runs) {
+    most += std::max<size_t>(1, some.frames.size());
+  }
+  for (const CodeFrames& some : code) most += some.frames.size();
+  frames.reserve(most);
   auto made = code.begin();
   auto run = runs.begin();
   // Those in front of the first one with a place are of calls that have ended.
