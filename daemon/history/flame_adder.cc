@@ -22,7 +22,8 @@ using ksym::Status;
 
 // Nodes of one file that a tree takes for each of those that it is to have in
 // the end. So many that what is left out of all files stays below what the end
-// leaves out, and few enough that adding a file costs less than reading it.
+// leaves out, and few enough that adding a file takes no more than twice the
+// time of reading it.
 constexpr size_t kFileNodesOfEach = 2;
 
 }  // namespace
