@@ -99,7 +99,8 @@ function(ksym_test name)
   list(REMOVE_ITEM together ${ARG_ALONE})
   list(LENGTH together count)
   if(KSYM_TEST_UNITY_BUILD AND count GREATER 1)
-    # As many batches as others have, none much smaller than another.
+    # As few batches as a library of so many sources has, none much smaller
+    # than another.
     set(most 8)
     if(CMAKE_UNITY_BUILD_BATCH_SIZE)
       set(most ${CMAKE_UNITY_BUILD_BATCH_SIZE})

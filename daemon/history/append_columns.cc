@@ -174,7 +174,8 @@ bool PlaceLists(std::span<Element> elements, uint32_t Element::* first,
 
 template <typename Element, typename... Members>
 bool AllBelow(std::span<Element> elements, size_t end, Members... members) {
-  // Without an end in between, which is hardly ever there, it is faster.
+  // All are looked at: a loop that may end early is slower, and hardly ever
+  // does.
   bool are_below = true;
   for (const auto& element : elements) {
     are_below &= ((element.*members < end) & ...);

@@ -134,7 +134,7 @@ class Resolver {
   std::map<RawFrameKind, FrameNamer*> namers_;
   ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
-  // Of the user frame before; most stacks stay in a file for some frames.
+  // The last user frame had these: most stacks stay in a file for some frames.
   KnownText module_;
   KnownText build_id_;
 };

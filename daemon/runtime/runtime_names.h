@@ -133,7 +133,7 @@ class RuntimeNames {
   // Frames by their ids, and those that will be forgotten next.
   std::unordered_map<RuntimeFrameId, RuntimeFrame> frames_;
   std::unordered_map<RuntimeFrameId, RuntimeFrame> old_frames_;
-  // Of frames_, where each stays while it is there.
+  // The keys point into frames_, whose elements stay where they are.
   std::unordered_map<const RuntimeFrame*, RuntimeFrameId, FrameHash, SameFrame>
       ids_;
   RuntimeFrameId last_id_ = 0;

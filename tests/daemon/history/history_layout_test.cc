@@ -265,7 +265,7 @@ TEST(HistoryColumns, RefuseNumbersWithoutAnEnd) {
   EXPECT_EQ(LengthOf(nine + "\xff\1"), std::nullopt);
   EXPECT_EQ(LengthOf(""), std::nullopt);
   EXPECT_EQ(LengthOf("\x85"), std::nullopt);
-  // Of the byte that begins another one, too.
+  // A column that ends after the first byte of another number is damaged, too.
   EXPECT_EQ(LengthOf("\5\x80"), std::nullopt);
   EXPECT_EQ(LengthOf("\5\x80\x80\x80\x80"), std::nullopt);
   EXPECT_EQ(LengthOf("\5\6"), std::nullopt);
