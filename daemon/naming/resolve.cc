@@ -9,12 +9,10 @@
 #include <utility>
 
 #include "daemon/naming/frame_cache.h"
-#include "daemon/naming/interrupt_name.h"
 #include "daemon/naming/scheduler_frames.h"
 #include "daemon/naming/symbol_text.h"
 #include "daemon/profile/profile_terms.h"
 #include "ksym/base/bounded_name.h"
-#include "ksym/demangle/demangle.h"
 
 namespace profd {
 namespace {
@@ -156,9 +154,8 @@ class Resolver::Interval {
   }
 
   FrameId KernelFrame(uint64_t address, ksym::Address lookup) {
-    bool is_entry = false;
-    const FrameId frame =
-        resolver_.KernelFrame(address, lookup, builder_, is_entry);
+    const auto [frame, is_entry] =
+        resolver_.kernel_.Add(address, lookup, builder_);
     const bool is_known = std::ranges::find(entries_, frame) != entries_.end();
     if (is_entry && !is_known) entries_.push_back(frame);
     return frame;
@@ -169,7 +166,7 @@ class Resolver::Interval {
   size_t CountScheduler(const PackedStack& stack) {
     return (waker_ ? waking_ : waiting_)
         .Count(stack, [this](uint64_t address, SchedulerFrames::Names names) {
-          return resolver_.IsKernelFunction(
+          return resolver_.kernel_.IsFunction(
               LookupAddress(address, FrameCache::Place::kCaller), names);
         });
   }
@@ -277,7 +274,7 @@ class Resolver::Interval {
 
   std::string InterruptText(StackId kernel_stack) {
     const auto stack = raw_.stacks.Find(kernel_stack);
-    const std::string name = stack ? resolver_.InterruptOf(*stack) : "";
+    const std::string name = stack ? resolver_.kernel_.InterruptOf(*stack) : "";
     return name.empty() ? "[woken by interrupt]"
                         : "[woken by interrupt: " + name + "]";
   }
@@ -329,14 +326,6 @@ class Resolver::Interval {
   std::string room_;  // for one path
   std::unordered_map<const LabelSet*, LabelSetId> label_sets_;
 };
-
-void Resolver::SetKernelSymbols(const ksym::KernelTimeline& kernel) {
-  kernel_ = &kernel;
-  if (options_.kernel_offsets == ResolveOptions::KernelOffsets::kDrop) return;
-  const auto text = kernel.snapshot().FindByName("_stext");
-  kernel_text_.reset();
-  if (text.size() == 1) kernel_text_ = text.front();
-}
 
 void Resolver::Add(const RawProfile& raw, UserNames& user,
                    ProfileBuilder& builder) {
@@ -417,91 +406,6 @@ void ResolveAgain(ksym::Symbolizer& user, Profile& profile) {
     frame.symbol_offset = symbol.symbol_offset;
     frame.reason = ksym::Unresolved::kNone;
   }
-}
-
-FrameId Resolver::KernelFrame(uint64_t sampled, ksym::Address lookup,
-                              ProfileBuilder& builder, bool& is_entry) {
-  Frame frame = {.kind = &kKernelFrame};
-  if (options_.addresses == ResolveOptions::Addresses::kKeep) {
-    frame.address = sampled;
-  }
-  frame.object = builder.Intern("[kernel]");
-  if (kernel_ == nullptr) {
-    frame.name = frame.object;
-    frame.reason = no_kernel_reason_;
-    return builder.AddFrame(frame);
-  }
-  const auto answer = kernel_->Find(lookup, name_buffer_);
-  using Kind = ksym::KernelTimeline::Answer::Kind;
-  if (answer.kind == Kind::kFound) {
-    is_entry =
-        answer.symbol.module.empty() && IsInterruptEntry(answer.symbol.name);
-    NameKernelFrame(answer.symbol, frame, builder);
-    SetKernelOffset(answer.symbol, lookup, frame);
-  } else {
-    frame.name = builder.Intern("[unknown]");
-    frame.reason = answer.kind == Kind::kAmbiguous
-                       ? ksym::Unresolved::kAmbiguous
-                       : ksym::Unresolved::kNoSymbol;
-  }
-  return builder.AddFrame(frame);
-}
-
-bool Resolver::IsKernelFunction(ksym::Address lookup,
-                                std::span<const std::string_view> names) {
-  if (kernel_ == nullptr) return false;
-  const auto answer = kernel_->Find(lookup, name_buffer_);
-  return answer.kind == ksym::KernelTimeline::Answer::Kind::kFound &&
-         answer.symbol.module.empty() &&
-         std::ranges::find(names, answer.symbol.name) != names.end();
-}
-
-std::string Resolver::InterruptOf(const PackedStack& stack) {
-  InterruptName name;
-  bool goes_on = kernel_ != nullptr;
-  auto place = FrameCache::Place::kLeaf;
-  ForEachFrame(stack, [&](const RawFrame& raw) {
-    if (!goes_on) return;
-    const auto answer =
-        kernel_->Find(LookupAddress(raw.value, place), name_buffer_);
-    place = FrameCache::Place::kCaller;
-    goes_on = name.Add(answer.kind == ksym::KernelTimeline::Answer::Kind::kFound
-                           ? answer.symbol.name
-                           : std::string_view());
-  });
-  return name.name();
-}
-
-void Resolver::SetKernelOffset(const ksym::KernelSymbol& symbol,
-                               ksym::Address lookup, Frame& frame) const {
-  if (options_.kernel_offsets == ResolveOptions::KernelOffsets::kDrop) return;
-  if (!symbol.module.empty()) {
-    frame.file_offset = lookup.value;
-  } else if (kernel_text_) {
-    frame.file_offset = lookup - *kernel_text_;
-  }
-}
-
-void Resolver::NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
-                               ProfileBuilder& builder) const {
-  if (!symbol.module.empty()) {
-    const std::string module = InBrackets(symbol.module);
-    frame.kind = KernelKindOf(module);
-    frame.object = builder.Intern(module);
-  }
-  frame.symbol_offset = symbol.offset;
-  if (const auto program = SplitBpfProgramName(symbol.name)) {
-    frame.name = builder.Intern(program->name);
-    frame.build_id = builder.Intern(program->tag);
-    return;
-  }
-  // Rust in the kernel; C names come back as they are.
-  const std::string name =
-      options_.demangle == ksym::SymbolizerOptions::Demangle::kOn
-          ? ksym::Demangle(symbol.name)
-          : std::string(symbol.name);
-  std::string room;
-  frame.name = builder.Intern(ksym::BoundName(name, room));
 }
 
 }  // namespace profd

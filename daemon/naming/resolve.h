@@ -3,9 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -13,7 +10,9 @@
 #include "daemon/naming/frame_namer.h"
 #include "daemon/naming/java_namer.h"
 #include "daemon/naming/javascript_namer.h"
+#include "daemon/naming/kernel_frames.h"
 #include "daemon/naming/python_namer.h"
+#include "daemon/naming/resolve_options.h"
 #include "daemon/naming/user_names.h"
 #include "daemon/naming/wait_namer.h"
 #include "daemon/profile/profile.h"
@@ -23,31 +22,13 @@
 
 namespace profd {
 
-struct ResolveOptions {
-  // Whether frames keep their run-time addresses. They make stacks differ
-  // that are equal by name, so only where the output shows them.
-  enum class Addresses : uint8_t { kDrop, kKeep };
-  Addresses addresses = Addresses::kDrop;
-  // Whether frames of the kernel's core have as file_offset the bytes from
-  // _stext to the looked-up instruction, and those of its modules the
-  // instruction's address.
-  enum class KernelOffsets : uint8_t { kDrop, kKeep };
-  KernelOffsets kernel_offsets = KernelOffsets::kDrop;
-  ksym::SymbolizerOptions::Demangle demangle =
-      ksym::SymbolizerOptions::Demangle::kOn;
-  // Whether the interpreter's own native frame stays behind those that it works
-  // through.
-  enum class RuntimeCalls : uint8_t { kHide, kKeep };
-  RuntimeCalls runtime_calls = RuntimeCalls::kHide;
-  RuntimeLines runtime_lines = RuntimeLines::kDrop;
-};
-
 // RawProfile -> Profile, an interval at a time, so that names are ready when
 // the capture ends. Borrows the kernel's symbols. Not thread-safe.
 class Resolver {
  public:
   explicit Resolver(ResolveOptions options)
       : options_(options),
+        kernel_(options),
         python_(options.runtime_lines),
         javascript_(options.runtime_lines),
         java_(options.runtime_lines) {
@@ -61,11 +42,12 @@ class Resolver {
   Resolver& operator=(const Resolver&) = delete;
 
   // The kernel's symbols from now on.
-  void SetKernelSymbols(const ksym::KernelTimeline& kernel);
+  void SetKernelSymbols(const ksym::KernelTimeline& kernel) {
+    kernel_.SetSymbols(kernel);
+  }
   // Without them kernel frames are "[kernel]", for this reason.
   void SetNoKernelSymbols(ksym::Unresolved reason) {
-    kernel_ = nullptr;
-    no_kernel_reason_ = reason;
+    kernel_.SetNoSymbols(reason);
   }
 
   // Names user frames of this kind, which is not native code; borrowed.
@@ -110,29 +92,14 @@ class Resolver {
   // Appends what a frame that is not native code stands for.
   void NameOther(const RawFrame& raw, const ksym::ProcessImage* image,
                  ProfileBuilder& builder, std::vector<FrameId>& leaf_first);
-  // `is_entry` becomes true if it is where an interrupt begins.
-  FrameId KernelFrame(uint64_t sampled, ksym::Address lookup,
-                      ProfileBuilder& builder, bool& is_entry);
-  // Whether it is the kernel's own function of one of these names.
-  bool IsKernelFunction(ksym::Address lookup,
-                        std::span<const std::string_view> names);
-  // Which interrupt the kernel's stack is of; empty: that is not known.
-  std::string InterruptOf(const PackedStack& stack);
-  void NameKernelFrame(const ksym::KernelSymbol& symbol, Frame& frame,
-                       ProfileBuilder& builder) const;
-  void SetKernelOffset(const ksym::KernelSymbol& symbol, ksym::Address lookup,
-                       Frame& frame) const;
 
   ResolveOptions options_;
-  const ksym::KernelTimeline* kernel_ = nullptr;
-  std::optional<ksym::Address> kernel_text_;  // of _stext
-  ksym::Unresolved no_kernel_reason_ = ksym::Unresolved::kNoPermission;
+  KernelFrames kernel_;
   PythonNamer python_;
   JavaScriptNamer javascript_;
   JavaNamer java_;
   WaitNamer waits_;
   std::map<RawFrameKind, FrameNamer*> namers_;
-  ksym::SymbolNameBuffer name_buffer_;
   std::vector<FrameId> frames_;  // room for one stack
   // The last user frame had these: most stacks stay in a file for some frames.
   KnownText module_;
