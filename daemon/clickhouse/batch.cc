@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 #include <ranges>
 #include <set>
 #include <tuple>
@@ -76,8 +77,10 @@ class StackRows {
   uint64_t NotKept() {
     const CodedFrame frame = CodeFrame(kMarkNumber, kNotKept, {});
     listed_ = {&frame};
-    return Add(NumberOfStack(frame.identity));
+    not_kept_ = NumberOfStack(frame.identity);
+    return Add(*not_kept_);
   }
+  bool IsNotKept(uint64_t number) const { return number == not_kept_; }
 
   std::vector<Batch::Stack> Take() && { return std::move(rows_); }
 
@@ -147,6 +150,7 @@ class StackRows {
   std::map<Parts, uint64_t> numbers_;
   std::unordered_map<uint64_t, size_t> places_;  // in rows_, by number
   std::vector<Batch::Stack> rows_;
+  std::optional<uint64_t> not_kept_;  // its number, once a stack needs it
   size_t bytes_ = 0;
 };
 
@@ -198,6 +202,7 @@ class BatchMaker {
     batch.samples = SampleRows();
     batch.interval = IntervalRow();
     batch.stacks = std::move(stacks_).Take();
+    batch.not_kept = not_kept_;
     return batch;
   }
 
@@ -260,6 +265,7 @@ class BatchMaker {
     }
     row.count += sample.count;
     row.value += sample.value;
+    if (stacks_.IsNotKept(key.stack)) not_kept_ += sample.count;
   }
 
   std::string TextsOfRow(const RowKey& key) const {
@@ -336,6 +342,7 @@ class BatchMaker {
   std::map<std::pair<StringId, LabelSetId>, const OwnerTexts*> owner_of_;
   std::map<RowKey, Row> rows_;
   size_t row_bytes_ = 0;
+  uint64_t not_kept_ = 0;  // samples
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ struct Batch {
   std::string interval;       // without its last column, the attempt
   std::vector<Stack> stacks;  // all that samples have
   std::string samples;
+  uint64_t not_kept = 0;  // samples that have kNotKept; not in a packed batch
 
   friend bool operator==(const Batch&, const Batch&) = default;
 };

@@ -55,6 +55,7 @@ struct ServiceCounters {
   Number push_failed = 0;           // attempts; they are tried again
   Number push_rejected = 0;         // by the receiver, for good
   Number push_dropped = 0;          // the spool was full, or the disk failed
+  Number push_not_kept = 0;         // samples without their stack or owner
   Number symbolizers = 0;           // made anew to stay within memory
   Number symbolizers_given_up = 0;  // that hung
   Number files_given_up = 0;        // whose file system does not answer

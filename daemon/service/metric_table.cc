@@ -364,6 +364,10 @@ constexpr auto kMetrics = std::to_array<Metric>({
     {.name = "push_dropped_total",
      .help = "Profiles that were not pushed because too many were waiting.",
      .counter = &Counters::push_dropped},
+    {.name = "push_not_kept_samples_total",
+     .help = "Samples for ClickHouse without their stack, or without all that "
+             "says whose they are, as an interval had too many of these.",
+     .counter = &Counters::push_not_kept},
     {.name = "push_waiting",
      .kind = Kind::kGauge,
      .help = "Profiles that wait to be pushed.",

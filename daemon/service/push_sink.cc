@@ -43,10 +43,13 @@ PushEntry PushSink::EntryOf(const Profile& profile, const Labels& labels,
     case PushForm::kOtlp:
       entry.body = Gzip(RenderFor(profile, labels, OutputFormat::kOtlp));
       break;
-    case PushForm::kClickHouse:
-      entry.body = clickhouse::PackBatch(clickhouse::MakeBatch(
-          profile, labels.of_sample, run_name_.Next(metadata.start_unix_ns)));
+    case PushForm::kClickHouse: {
+      const clickhouse::Batch batch = clickhouse::MakeBatch(
+          profile, labels.of_sample, run_name_.Next(metadata.start_unix_ns));
+      counters_.push_not_kept += batch.not_kept;
+      entry.body = clickhouse::PackBatch(batch);
       break;
+    }
   }
   return entry;
 }

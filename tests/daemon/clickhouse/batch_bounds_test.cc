@@ -86,6 +86,7 @@ TEST(BatchBoundsTest, BoundsStacks) {
   }
   EXPECT_EQ(sum, kStacks);
   EXPECT_EQ(not_kept, kStacks - (batch.stacks.size() - 1));
+  EXPECT_EQ(batch.not_kept, not_kept);
   EXPECT_TRUE(UnpackBatch(PackBatch(batch)));
 }
 
@@ -110,6 +111,7 @@ TEST(BatchBoundsTest, BoundsSamples) {
   EXPECT_EQ(sum, kSamples);
   EXPECT_GT(not_kept, 0u);
   EXPECT_LT(not_kept, kSamples / 2);
+  EXPECT_EQ(batch.not_kept, not_kept);
 }
 
 }  // namespace
