@@ -33,7 +33,7 @@ void CollectStubs(const ByteSource& source, const ElfImage& image,
     if (section == nullptr || (section->flags & SHF_EXECINSTR) == 0) continue;
     const auto code = ReadSection(source, *section, kMaxPltBytes);
     if (!code) continue;
-    const uint64_t size = PltStubSize(*section, name);
+    const uint64_t size = PltStubSize(*section, name, *code);
     for (uint64_t at = 0; at + size <= code->size(); at += size) {
       const uint64_t address = section->address.value + at;
       const auto slot =
@@ -95,6 +95,9 @@ class StubNamer {
       candidate.end = {stub->start + stub->size};
       candidate.name = *name;
       candidate.table = NameTable::kPlt;
+      // Before mold's local symbol of the stub, "name$plt", so that stripping
+      // does not change a name.
+      candidate.binding = SymbolBinding::kGlobal;
       out.push_back(candidate);
       ++named_;
     }

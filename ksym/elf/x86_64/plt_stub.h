@@ -17,8 +17,9 @@ namespace ksym {
 // Whether the file's stubs are of this kind.
 bool HasPltStubs(const ElfImage& image);
 
-// A stub's size in the section of that name.
-uint64_t PltStubSize(const ElfSection& section, std::string_view name);
+// A stub's size in the section of that name with that code.
+uint64_t PltStubSize(const ElfSection& section, std::string_view name,
+                     std::span<const std::byte> code);
 
 // The address of the slot that the stub at `address` jumps through; nothing for
 // other code, such as the table's first entry.

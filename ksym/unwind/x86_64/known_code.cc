@@ -78,6 +78,30 @@ std::optional<int16_t> PushEnd(std::string_view stub) {
   return std::nullopt;
 }
 
+// How many words are on the stack between here and the caller's frame.
+UnwindRow RowOfWords(int16_t words) {
+  return {0, words, 0, MakeRule(CfaKind::kStackPointer)};
+}
+
+// mold's: the first one, "endbr64; push %r11; push word; jmp *resolver", has
+// the place of two, and the others jump with their index in R11.
+bool AddMoldStubs(std::string_view code, CodeRange range,
+                  std::vector<RowPatch>& patches) {
+  constexpr std::string_view kFirst = "\xf3\x0f\x1e\xfa\x41\x53\xff\x35"sv;
+  constexpr uint64_t kFirstPush = 6;
+  constexpr uint64_t kSecondPush = 12;
+  constexpr uint64_t kFirstBytes = 2 * kStubBytes;
+  if (!code.starts_with(kFirst)) return false;
+  const uint64_t start = range.start;
+  patches.push_back({start, start + kFirstPush, RowOfWords(1)});
+  patches.push_back({start + kFirstPush, start + kSecondPush, RowOfWords(2)});
+  patches.push_back({start + kSecondPush, start + kFirstBytes, RowOfWords(3)});
+  if (start + kFirstBytes < range.end) {
+    patches.push_back({start + kFirstBytes, range.end, RowOfWords(1)});
+  }
+  return true;
+}
+
 void AddStubs(const ByteSource& source, const ElfImage& image,
               const UnwindTable& table, std::vector<RowPatch>& patches) {
   const ElfSection* section = image.FindSection(".plt");
@@ -90,26 +114,23 @@ void AddStubs(const ByteSource& source, const ElfImage& image,
     return;
   }
   const std::string_view code(bytes.data(), bytes.size());
+  if (AddMoldStubs(code, *range, patches)) return;
   const uint64_t start = range->start;
   // A static program binds nothing later: "jmp *slot; xchg %ax, %ax".
   constexpr std::string_view kJump = "\xff\x25"sv;
   constexpr std::string_view kFill = "\x66\x90"sv;
   if (code.starts_with(kJump) && code.substr(6, 2) == kFill &&
       code.substr(8, 2) == kJump && code.substr(14, 2) == kFill) {
-    patches.push_back(
-        {start, range->end, {0, 1, 0, MakeRule(CfaKind::kStackPointer)}});
+    patches.push_back({start, range->end, RowOfWords(1)});
     return;
   }
   const auto push_end = PushEnd(code.substr(kStubBytes));
   // The first stub, "push word; jmp *resolver", is where the others jump to.
   constexpr uint64_t kFirstPushBytes = 6;
   if (!push_end || !code.starts_with("\xff\x35"sv)) return;
-  patches.push_back({start,
-                     start + kFirstPushBytes,
-                     {0, 2, 0, MakeRule(CfaKind::kStackPointer)}});
-  patches.push_back({start + kFirstPushBytes,
-                     start + kStubBytes,
-                     {0, 3, 0, MakeRule(CfaKind::kStackPointer)}});
+  patches.push_back({start, start + kFirstPushBytes, RowOfWords(2)});
+  patches.push_back(
+      {start + kFirstPushBytes, start + kStubBytes, RowOfWords(3)});
   patches.push_back({start + kStubBytes,
                      range->end,
                      {0, *push_end, 0, MakeRule(CfaKind::kPlt)}});
@@ -121,9 +142,7 @@ void AddPlainStubs(const ElfImage& image, const UnwindTable& table,
   for (const std::string_view name : {".plt.sec"sv, ".plt.got"sv}) {
     const auto range = RangeOf(image.FindSection(name), table);
     if (range && range->start < range->end && IsGap(table, *range)) {
-      patches.push_back({range->start,
-                         range->end,
-                         {0, 1, 0, MakeRule(CfaKind::kStackPointer)}});
+      patches.push_back({range->start, range->end, RowOfWords(1)});
     }
   }
 }
@@ -180,9 +199,8 @@ void AddInitFunction(const ByteSource& source, const ElfSection& section,
   if (!code.substr(last).starts_with(kLast)) return;
   const size_t end = last + kLast.size();
   const auto add = [&](size_t from, size_t to, int16_t words) {
-    patches.push_back({range.start + from,
-                       range.start + to,
-                       {0, words, 0, MakeRule(CfaKind::kStackPointer)}});
+    patches.push_back(
+        {range.start + from, range.start + to, RowOfWords(words)});
   };
   add(0, body, 1);
   add(body, end - 1, 2);

@@ -10,8 +10,8 @@ namespace ksym {
 // Adds rows for code that linkers and C libraries leave without call-frame
 // information, and that is known by its bytes:
 //
-//   linkage stubs in .plt (those of lld, and of static programs), .plt.sec and
-//   .plt.got
+//   linkage stubs in .plt (those of lld and mold, and of static programs),
+//   .plt.sec and .plt.got
 //   the functions of .init and .fini, as crti.o begins and crtn.o ends them
 //   the return from a signal handler (those of musl and Go)
 //   what follows the system call in glibc's clone() and clone3()

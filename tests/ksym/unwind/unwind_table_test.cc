@@ -291,6 +291,20 @@ TEST(UnwindTableStubsTest, KnowsStubsByTheirCode) {
   EXPECT_EQ(fixture.RowAt("plain_stub", 7), "rsp+8");
 }
 
+// mold's first stub pushes twice, and the others not at all.
+TEST(UnwindTableStubsTest, KnowsStubsOfMold) {
+  const Fixture fixture({KSYM_CFI_MOLD_STUBS});
+  EXPECT_EQ(fixture.RowAt("mold_first_stub", 0), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("mold_first_stub", 5), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("mold_first_stub", 6), "rsp+16");
+  EXPECT_EQ(fixture.RowAt("mold_first_stub", 11), "rsp+16");
+  EXPECT_EQ(fixture.RowAt("mold_first_stub", 12), "rsp+24");
+  EXPECT_EQ(fixture.RowAt("mold_first_stub", 31), "rsp+24");
+  EXPECT_EQ(fixture.RowAt("mold_stub", 0), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("mold_stub", 15), "rsp+8");
+  EXPECT_EQ(fixture.RowAt("mold_plain_stub", 4), "rsp+8");
+}
+
 // So is what follows the system call in clone(), up to where threads begin.
 TEST(UnwindTableStubsTest, KnowsCloneByItsCode) {
   const Fixture fixture({KSYM_CFI_STUBS});
