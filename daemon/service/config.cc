@@ -96,20 +96,26 @@ Problem Set(const ConfigKey::Words& kind, const JsonNode& list,
 
 Problem ReadTargetMember(std::string_view name, const JsonNode& node,
                          PushTarget& target) {
+  const auto wants = [&](JsonNode::Type type) -> Problem {
+    if (node.type == type) return std::nullopt;
+    return fmt::format("{} wants {} and not {}", name, NameOf(type),
+                       NameOf(node.type));
+  };
+  if (name == "samples_per_hour") {
+    target.samples_per_hour = node.number;
+    return wants(JsonNode::Type::kNumber);
+  }
   std::string* const text = name == "url"          ? &target.url
                             : name == "name"       ? &target.name
                             : name == "token_file" ? &target.token_file
                                                    : nullptr;
   if (text == nullptr) {
-    return fmt::format("unknown key {} (there are url, name, token_file)",
-                       name);
-  }
-  if (node.type != JsonNode::Type::kText) {
-    return fmt::format("{} wants {} and not {}", name,
-                       NameOf(JsonNode::Type::kText), NameOf(node.type));
+    return fmt::format(
+        "unknown key {} (there are url, name, token_file, samples_per_hour)",
+        name);
   }
   *text = node.text;
-  return std::nullopt;
+  return wants(JsonNode::Type::kText);
 }
 
 Problem ReadTarget(const JsonNode& node, PushTarget& target) {

@@ -56,6 +56,7 @@ struct ServiceCounters {
   Number push_rejected = 0;         // by the receiver, for good
   Number push_dropped = 0;          // the spool was full, or the disk failed
   Number push_not_kept = 0;         // samples without their stack or owner
+  Number push_left_out = 0;         // samples that others stand for
   Number symbolizers = 0;           // made anew to stay within memory
   Number symbolizers_given_up = 0;  // that hung
   Number files_given_up = 0;        // whose file system does not answer

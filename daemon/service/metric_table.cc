@@ -368,6 +368,10 @@ constexpr auto kMetrics = std::to_array<Metric>({
      .help = "Samples for ClickHouse without their stack, or without all that "
              "says whose they are, as an interval had too many of these.",
      .counter = &Counters::push_not_kept},
+    {.name = "push_left_out_samples_total",
+     .help = "Samples beyond samples_per_hour, which those that were sent "
+             "stand for.",
+     .counter = &Counters::push_left_out},
     {.name = "push_waiting",
      .kind = Kind::kGauge,
      .help = "Profiles that wait to be pushed.",

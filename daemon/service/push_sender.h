@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -57,6 +58,9 @@ class PushSender {
   // thread if it is the first.
   void SendBy(PushClient client);
   void SetSpoolBound(uint64_t max_bytes);
+  // Of what is to be added from now on, PushTarget::samples_per_hour.
+  void SetSamplesPerHour(uint64_t samples) { samples_per_hour_ = samples; }
+  uint64_t samples_per_hour() const { return samples_per_hour_; }
   // Whether it has the spool of that URL.
   bool HasSpool(const PushTarget& target, const Spool& spool) const {
     return url_ == target.url && spool_directory_ == spool.directory;
@@ -91,6 +95,7 @@ class PushSender {
   const std::string spool_directory_;
   const PushForm form_;
   ServiceCounters& counters_;
+  std::atomic<uint64_t> samples_per_hour_ = 0;
 
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;

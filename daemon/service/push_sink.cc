@@ -11,6 +11,7 @@
 #include "daemon/clickhouse/batch.h"
 #include "daemon/output/format.h"
 #include "daemon/output/gzip.h"
+#include "daemon/output/sample_budget.h"
 #include "daemon/service/log.h"
 
 namespace profd {
@@ -52,6 +53,17 @@ PushEntry PushSink::EntryOf(const Profile& profile, const Labels& labels,
     }
   }
   return entry;
+}
+
+// A copy with as many samples as a receiver wants.
+Profile PushSink::Thinned(const Profile& profile, const Labels& labels,
+                          uint64_t samples_per_hour) {
+  BudgetedSamples kept =
+      KeepWithinBudget(profile, labels.of_sample, samples_per_hour, random_);
+  counters_.push_left_out += kept.left_out;
+  Profile thinned = profile;
+  thinned.samples = std::move(kept.samples);
+  return thinned;
 }
 
 PushSink::PushSink(ServiceCounters& counters)
@@ -99,6 +111,7 @@ ksym::Result<PushSink::Change> PushSink::Prepare(const Settings& settings) {
     }
     change.senders_.push_back(std::move(*sender));
     change.clients_.push_back(std::move(*client));
+    change.samples_per_hour_.push_back(target.samples_per_hour);
   }
   return change;
 }
@@ -107,6 +120,7 @@ void PushSink::Apply(Change change) {
   for (size_t i = 0; i < change.senders_.size(); ++i) {
     PushSender& sender = *change.senders_[i];
     sender.SetSpoolBound(change.spool_max_bytes_);
+    sender.SetSamplesPerHour(change.samples_per_hour_[i]);
     sender.SendBy(std::move(change.clients_[i]));
   }
   {
@@ -172,11 +186,17 @@ void PushSink::Run() {
       const std::lock_guard lock(mutex_);
       labels = labels_;
     }
-    // Each form is made once, if somebody takes it.
-    std::map<PushForm, PushEntry> entries;
+    // Each form is made once of as many samples, if somebody takes it.
+    std::map<std::pair<uint64_t, PushForm>, PushEntry> entries;
     for (const auto& sender : senders()) {
-      auto [entry, is_new] = entries.try_emplace(sender->form());
-      if (is_new) entry->second = EntryOf(**profile, labels, entry->first);
+      const uint64_t samples = sender->samples_per_hour();
+      auto [entry, is_new] = entries.try_emplace({samples, sender->form()});
+      if (is_new) {
+        entry->second = samples == 0
+                            ? EntryOf(**profile, labels, sender->form())
+                            : EntryOf(Thinned(**profile, labels, samples),
+                                      labels, sender->form());
+      }
       sender->Add(entry->second);
     }
     Reap();

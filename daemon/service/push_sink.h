@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,13 +60,16 @@ class PushSink {
   void Run();
   PushEntry EntryOf(const Profile& profile, const Labels& labels,
                     PushForm form);
+  Profile Thinned(const Profile& profile, const Labels& labels,
+                  uint64_t samples_per_hour);
   Senders senders();
   ksym::Result<std::shared_ptr<PushSender>> FindOrOpen(
       const PushTarget& target, const PushSender::Spool& spool);
   void Reap();
 
   ServiceCounters& counters_;
-  clickhouse::RunName run_name_;  // used by the thread only
+  clickhouse::RunName run_name_;                    // used by the thread only
+  std::mt19937_64 random_{std::random_device()()};  // so is this
   BlockingQueue<std::shared_ptr<const Profile>> profiles_;
   std::mutex mutex_;  // of what follows
   std::condition_variable changed_;
@@ -82,6 +86,7 @@ class PushSink::Change {
   friend class PushSink;
   std::vector<std::shared_ptr<PushSender>> senders_;  // some not begun yet
   std::vector<PushClient> clients_;                   // one for each
+  std::vector<uint64_t> samples_per_hour_;            // one for each
   uint64_t spool_max_bytes_ = 0;
 };
 

@@ -187,6 +187,32 @@ class ClickHouseTest(PushCase):
             self.assertIn(today.strftime("%Y-%m-%d"), days)
             self.assertLessEqual(len(days), 2)
 
+    def test_budget(self):
+        # A service with more samples than are wanted of it is sent in fewer
+        # rows, which add up to the same for each kind.
+        self.server.start()
+        self.push_to(self.server.port, samples_per_hour=3600)
+        for _ in range(2):
+            self.workload("spin")
+        service = self.start_service()
+        self.wait_files(6, "json")
+        self.drain()
+        self.assertGreater(
+            self.metrics()["ksym_push_left_out_samples_total"], 0)
+        self.assertLess(service.end(signal.SIGTERM), 3)
+        written, stored = self.written(), self.stored()
+        compared = set(written) & set(stored) - self.spooled()
+        self.assertGreater(len(compared), 3)
+        for begin in compared:
+            self.assertEqual(self.samples(stored[begin]),
+                             self.samples(written[begin]))
+            self.assertEqual(stored[begin]["cpu"], written[begin]["cpu"])
+        # An interval of a second has one of each service.
+        most, = self.server.ask(
+            "SELECT max(n) AS n FROM (SELECT uniqExact(stack, command) AS n "
+            "FROM samples GROUP BY service, kind, run, time)")
+        self.assertEqual(int(most["n"]), 1)
+
     def test_documented_tables(self):
         # The documentation has the tables that are made.
         with open(os.path.join(harness.SOURCE_DIR,

@@ -296,14 +296,16 @@ TEST(ConfigTest, ReadsWords) {
 TEST(ConfigTest, ReadsPushTargets) {
   const auto config = ParseConfig(
       R"({"push": ["http://a/x", {"url": "https://b:1/ingest?t=1",
-                                  "name": "n", "token_file": "/t"}]})",
+                                  "name": "n", "token_file": "/t",
+                                  "samples_per_hour": 600}]})",
       "f.json");
   ASSERT_TRUE(config) << config.error().message();
-  EXPECT_EQ(
-      config->push,
-      (std::vector<PushTarget>{
-          {.url = "http://a/x"},
-          {.url = "https://b:1/ingest?t=1", .name = "n", .token_file = "/t"}}));
+  EXPECT_EQ(config->push,
+            (std::vector<PushTarget>{{.url = "http://a/x"},
+                                     {.url = "https://b:1/ingest?t=1",
+                                      .name = "n",
+                                      .token_file = "/t",
+                                      .samples_per_hour = 600}}));
   EXPECT_EQ(ParsePushUrl("https://b:1/ingest?t=1")->protocol,
             PushProtocol::kPyroscope);
   EXPECT_EQ(ParsePushUrl("http://a/ingest/x")->protocol, PushProtocol::kPprof);
@@ -331,6 +333,9 @@ TEST(ConfigTest, ReadsPushTargets) {
         R"(["http://a/#b"])", R"([{"url": "http://a/", "nam": "x"}])",
         R"([{"url": "http://a/", "name": "a{b}"}])",
         R"([{"url": "http://a/", "token_file": "t"}])",
+        R"([{"url": "http://a/", "samples_per_hour": "1"}])",
+        R"([{"url": "http://a/", "samples_per_hour": -1}])",
+        R"([{"url": "http://a/", "samples_per_hour": 0.5}])",
         R"(["http://a/", "http://a/"])"}) {
     EXPECT_THAT(ErrorOf(std::string(R"({"push": )") + bad + "}"),
                 HasSubstr("f.json:1: push: "))
