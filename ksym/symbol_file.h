@@ -13,6 +13,7 @@
 #include "ksym/base/result.h"
 #include "ksym/base/trust.h"
 #include "ksym/elf/elf_symbols.h"
+#include "ksym/elf/x86_64/start_code.h"
 #include "ksym/process/mapped_file.h"
 #include "ksym/process/process_image.h"
 #include "ksym/symbolizer.h"
@@ -67,8 +68,10 @@ struct SymbolFile {
   ProcessId read_for;
   std::string_view path;
   bool fetch_asked = false;  // whether the source of debug files was
-  // For code without symbols; read when the first such address is asked for.
+  // For code without symbols; both are read when the first such address is
+  // asked for.
   std::optional<FunctionRanges> functions;
+  std::optional<StartCode> start_code;
   // Finished names by SymbolTable::Match::index, in the pool.
   std::unordered_map<uint32_t, std::string_view> names;
   size_t charged_bytes = 0;

@@ -388,27 +388,41 @@ std::optional<std::string_view> SymbolFiles::NameOf(
   return kept;
 }
 
-// What cannot be read is no function: the address has no name in any case.
-std::optional<ElfAddress> SymbolFiles::FindFunction(SymbolFile& file,
-                                                    FileOffset offset) {
-  if (!file.symbols) return std::nullopt;
-  size_t bytes = 0;
-  if (!file.functions) {
-    FunctionRanges ranges;
-    if (file.IsUnchanged()) {
-      auto loaded =
-          FunctionRanges::Load(file.symbols->source(), options_.table_room);
-      if (loaded) ranges = std::move(*loaded);
-    }
-    bytes = ranges.memory_bytes();
-    file.functions = std::move(ranges);
+// Reads where functions begin. What cannot be read has none: the address has no
+// name in any case. Returns the bytes that it takes.
+size_t SymbolFiles::ReadFunctions(SymbolFile& file) {
+  FunctionRanges ranges;
+  if (file.symbols && file.IsUnchanged()) {
+    const ByteSource& source = file.symbols->source();
+    auto loaded = FunctionRanges::Load(source, options_.table_room);
+    if (loaded) ranges = std::move(*loaded);
+    const auto image = ElfImage::Parse(source);
+    if (image) file.start_code = FindStartCode(source, *image);
   }
+  const size_t bytes = ranges.memory_bytes();
+  file.functions = std::move(ranges);
+  return bytes;
+}
+
+// Of code without a symbol: the functions that each program begins with are
+// known all the same, and of others where they begin.
+void SymbolFiles::ResolveFunction(SymbolFile& file, FileOffset offset,
+                                  UserSymbol& symbol) {
+  const size_t bytes = file.functions ? 0 : ReadFunctions(file);
+  if (!file.symbols || !file.functions) return;
   const auto address = ToElfAddress(file.symbols->segments(), offset);
   const auto start =
       address ? file.functions->FindStart(*address) : std::nullopt;
+  const auto& known = file.start_code;
+  if (start && known && (*start == known->main || *start == known->start)) {
+    symbol.name = *start == known->main ? "main" : "_start";
+    symbol.symbol_offset = *address - *start;
+    symbol.reason = Unresolved::kNone;
+  } else {
+    symbol.function_start = start;
+  }
   // Last: where memory ends it may drop the file.
   if (file.charged_bytes > 0) Charge(file, bytes);
-  return start;
 }
 
 void SymbolFiles::Resolve(SymbolFile& file, FileOffset offset,
@@ -422,7 +436,7 @@ void SymbolFiles::Resolve(SymbolFile& file, FileOffset offset,
   if (!match) {
     symbol.reason = file.symbols->symbol_count() == 0 ? Unresolved::kNoSymbols
                                                       : Unresolved::kNoSymbol;
-    symbol.function_start = FindFunction(file, offset);
+    ResolveFunction(file, offset, symbol);
     return;
   }
   const auto name = NameOf(file, *match, symbol.reason);
@@ -443,6 +457,7 @@ void SymbolFiles::Drop(SymbolFile& file) {
   file.symbols.reset();
   file.names = {};
   file.functions.reset();
+  file.start_code.reset();
   file.state = SymbolFile::State::kPinned;
 }
 

@@ -82,7 +82,8 @@ class SymbolFiles {
   std::optional<std::string_view> NameOf(SymbolFile& file,
                                          const SymbolTable::Match& match,
                                          Unresolved& reason);
-  std::optional<ElfAddress> FindFunction(SymbolFile& file, FileOffset offset);
+  size_t ReadFunctions(SymbolFile& file);
+  void ResolveFunction(SymbolFile& file, FileOffset offset, UserSymbol& symbol);
   void Charge(SymbolFile& file, size_t bytes);
   void Drop(SymbolFile& file);
   void EnforceDescriptors();

@@ -12,10 +12,16 @@
 
 #include "ksym/demangle/demangle.h"
 #include "ksym/elf/elf_symbols.h"
+#include "ksym/elf/x86_64/start_code.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto symbols = ksym::ElfSymbols::Load(ksym::ByteSource::OfMemory(
-      std::string(reinterpret_cast<const char*>(data), size)));
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  const ksym::ByteSource source = ksym::ByteSource::OfMemory(bytes);
+  if (const auto image = ksym::ElfImage::Parse(source)) {
+    (void)ksym::FindStartCode(source, *image);
+  }
+  const auto symbols =
+      ksym::ElfSymbols::Load(ksym::ByteSource::OfMemory(bytes));
   if (!symbols) return 0;
   const uint64_t step = size / 512 + 1;
   for (uint64_t offset = 0; offset < size; offset += step) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the symbolizer makes of files: reasons, debug files and bounds.
 #include <dlfcn.h>
+#include <elf.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -162,6 +164,40 @@ TEST_F(SymbolizerFileTest, FindsFunctionsWithoutSymbols) {
   EXPECT_EQ(start(0x10030), 0u);
   EXPECT_EQ(Resolve(symbolizer, 0x10020).reason, Unresolved::kNoSymbol);
   EXPECT_GT(symbolizer.statistics().cache_bytes, bytes);
+}
+
+// main() and _start() have names without symbols, others have none.
+TEST_F(SymbolizerFileTest, NamesTheBeginOfPrograms) {
+  constexpr std::string_view kStart(
+      "\x31\xed\x49\x89\xd1\x5e\x48\x89\xe2\x48\x83\xe4\xf0\x50\x54"
+      "\x45\x31\xc0\x31\xc9\x48\x8d\x3d\x25\x00\x00\x00"
+      "\xff\x15\x00\x02\x00\x00\xf4",
+      34);
+  CfiBuilder frames(CfiLayout::kEhFrame);
+  const size_t common = frames.AddCie({});
+  frames.AddFde(common, 0x401000, 0x22, {});
+  frames.AddFde(common, 0x401030, 0x10, {});
+  frames.AddFde(common, 0x401040, 0x10, {});
+  TestElf elf;
+  elf.extra_name = ".eh_frame";
+  elf.extra_bytes = frames.bytes();
+  std::string file = ElfBuilder<Elf64Types>::Build(elf);
+  file.replace(elf.text_offset, kStart.size(), kStart);
+  std::memcpy(file.data() + offsetof(Elf64_Ehdr, e_entry), &elf.text_address,
+              sizeof(elf.text_address));
+  Write("file", file);
+  Map("file");
+  Symbolizer symbolizer({.files = kOfHost});
+  EXPECT_EQ(Resolve(symbolizer, 0x10021).name, "_start");
+  const UserSymbol main = Resolve(symbolizer, 0x10043);
+  EXPECT_EQ(main.name, "main");
+  EXPECT_EQ(main.symbol_offset, 3u);
+  EXPECT_EQ(main.reason, Unresolved::kNone);
+  EXPECT_FALSE(main.function_start);
+  const UserSymbol other = Resolve(symbolizer, 0x10033);
+  EXPECT_EQ(other.name, "");
+  EXPECT_EQ(other.reason, Unresolved::kNoSymbols);
+  EXPECT_EQ(other.function_start->value, 0x401030u);
 }
 
 // A file written over in place keeps the names that are known; for a new one
