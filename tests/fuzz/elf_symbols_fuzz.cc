@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as an ELF file: headers, symbols, stubs, the
-// begin of programs, names. The corpus holds
-// what ElfBuilder (tests/ksym/elf/elf_builder.h) writes for each class, with
-// plain tables and with ones that zlib or zstd packed, and a library with
-// linkage stubs: "int a(void); int b(void); int f(void) { return a() + b(); }"
-// by gcc -O1 -fPIC -shared -nostdlib -Wl,-z,noseparate-code,-s.
-// `start_code` is the least that has the begin of a program.
+// Any bytes as an ELF file: headers, symbols, stubs, the begin of programs,
+// names. The corpus holds what ElfBuilder (tests/ksym/elf/elf_builder.h) writes
+// for each class, with plain tables and with ones that zlib or zstd packed, the
+// least that has the begin of a program, and a library with linkage stubs: "int
+// a(void); int b(void); int f(void) { return a() + b(); }" by gcc -O1 -fPIC
+// -shared -nostdlib -Wl,-z,noseparate-code,-s.
 
 #include <cstddef>
 #include <cstdint>
