@@ -75,10 +75,11 @@ Result<std::unique_ptr<FileChild>> FileChild::Start(
   // Closed here when this returns: else the socket would not tell that the
   // child is gone.
   const UniqueFd theirs(sockets[1]);
+  const pid_t self = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
   if (pid == 0) {
-    ServeFileRequests(theirs.get(), kMaxGivenUp + kMaxAtWork, *opener);
+    ServeFileRequests(theirs.get(), self, kMaxGivenUp + kMaxAtWork, *opener);
   }
   return std::unique_ptr<FileChild>(new FileChild(pid, std::move(ours)));
 }

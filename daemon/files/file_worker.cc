@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "daemon/files/file_messages.h"
+#include "ksym/base/end_with_parent.h"
 #include "ksym/base/file.h"
 
 namespace profd {
@@ -47,10 +48,9 @@ constexpr auto kNeeded =
 
 // A process that is left behind must keep nothing of this one's: a pipe whose
 // reader waits for its end, a terminal, a directory.
-int Detach(int socket) {
-  // The kernel sends it when the thread that forked ends (prctl(2)):
-  // FileChild::Start() is called by the first one.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+int Detach(int socket, pid_t parent) {
+  // The thread that forked is the first one, which calls FileChild::Start().
+  ksym::EndWithParent(parent);
   ::prctl(PR_SET_NAME, "ksym-files");
   ::setsid();
   // Signals to the group of the program are not for this one. Without SIGXFSZ a
@@ -223,8 +223,9 @@ class Supervisor {
   }
 
   void Begin(FileRequest& request) {
+    const pid_t self = ::getpid();
     const pid_t pid = workers_.size() < max_workers_ ? ::fork() : -1;
-    if (pid == 0) ServeOne(request);
+    if (pid == 0) ServeOne(request, self);
     if (pid > 0) {
       workers_[pid] = request.id;
       return;
@@ -234,8 +235,8 @@ class Supervisor {
     Tell({.id = request.id, .has_ended = true});
   }
 
-  [[noreturn]] void ServeOne(FileRequest& request) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  [[noreturn]] void ServeOne(FileRequest& request, pid_t parent) {
+    ksym::EndWithParent(parent);
     Limit(request.max_bytes);
     FileAnswer answer;
     answer.id = request.id;
@@ -275,9 +276,9 @@ class Supervisor {
 
 }  // namespace
 
-void ServeFileRequests(int socket, size_t max_workers,
+void ServeFileRequests(int socket, pid_t parent, size_t max_workers,
                        ksym::FileOpener& opener) {
-  socket = Detach(socket);
+  socket = Detach(socket, parent);
   // That takes CAP_SYS_NICE, which is not among those that are kept.
   Hurry();
   DropCapabilities();

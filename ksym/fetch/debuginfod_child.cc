@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <elfutils/debuginfod.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "ksym/base/end_with_parent.h"
 #include "ksym/base/text.h"
 
 namespace ksym {
@@ -68,8 +68,8 @@ class Library {
 
 // Nothing of the parent is kept open, its end is this one's, and no signal
 // that a terminal sends to both ends this one first.
-int Detach(int socket) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+int Detach(int socket, pid_t parent) {
+  EndWithParent(parent);
   // The last one, so that a file that is too large is an error of write(2)
   // (setrlimit(2)).
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ}) {
@@ -110,8 +110,9 @@ void Answer(const Library& library, debuginfod_client* client, int socket,
 
 }  // namespace
 
-void ServeDebuginfodRequests(int socket, uint64_t max_file_bytes) {
-  socket = Detach(socket);
+void ServeDebuginfodRequests(int socket, pid_t parent,
+                             uint64_t max_file_bytes) {
+  socket = Detach(socket, parent);
   LimitFileSize(max_file_bytes);
   const Library library(socket);
   debuginfod_client* client = library.begin();

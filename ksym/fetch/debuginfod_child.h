@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -16,8 +18,9 @@ struct DebuginfodAnswer {
 };
 inline constexpr size_t kMaxDebuginfodMessage = 8192;
 
-// The body of the child: answers what comes through the socket until it is
-// closed. Never returns.
-[[noreturn]] void ServeDebuginfodRequests(int socket, uint64_t max_file_bytes);
+// The body of the child, which `parent` forked: answers what comes through the
+// socket until it is closed. Never returns.
+[[noreturn]] void ServeDebuginfodRequests(int socket, pid_t parent,
+                                          uint64_t max_file_bytes);
 
 }  // namespace ksym

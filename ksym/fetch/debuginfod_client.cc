@@ -113,9 +113,12 @@ Result<std::unique_ptr<DebuginfodClient>> DebuginfodClient::Start(
   }
   UniqueFd ours(pair[0]);
   UniqueFd theirs(pair[1]);
+  const pid_t self = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return FailErrno(errno, "fork");
-  if (pid == 0) ServeDebuginfodRequests(theirs.get(), options.max_file_bytes);
+  if (pid == 0) {
+    ServeDebuginfodRequests(theirs.get(), self, options.max_file_bytes);
+  }
   // The client owns the child from here on, so that each failure below ends it.
   std::unique_ptr<DebuginfodClient> client(
       new DebuginfodClient(options, pid, std::move(ours)));
