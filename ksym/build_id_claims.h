@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/symbol_file.h"
 
 namespace ksym {
@@ -27,7 +28,7 @@ class BuildIdClaims {
   const Claimed* Find(std::string_view build_id) const;
 
  private:
-  std::unordered_map<std::string_view, Claimed> claims_;
+  std::unordered_map<std::string_view, Claimed, TextHash> claims_;
 };
 
 }  // namespace ksym

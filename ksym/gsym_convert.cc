@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace ksym {
 void RunUnitsInTurn(const UnitWork& work) {
   UnitFunctions unit;
@@ -96,7 +98,7 @@ void ElfFunctions::KeepOtherCode(const UnitFunctions& unit) {
     kept.range = code.range;
     kept.files.resize(1);
     kept.lines.assign(rows.begin(), rows.end());
-    std::unordered_map<uint32_t, uint32_t> numbers = {{0, 0}};
+    std::unordered_map<uint32_t, uint32_t, NumberHash> numbers = {{0, 0}};
     for (LineRow& row : kept.lines) {
       const auto [at, is_new] = numbers.try_emplace(
           row.file, static_cast<uint32_t>(kept.files.size()));

@@ -5,8 +5,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <functional>
 #include <string>
+
+#include "ksym/base/keyed_hash.h"
 
 namespace ksym {
 
@@ -26,14 +27,10 @@ bool SymbolFile::IsUnchanged() const {
 }
 
 size_t FileKeyHash::operator()(const FileKey& key) const {
-  constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
-  const uint64_t device = (uint64_t{key.device_major} << 32) | key.device_minor;
-  const uint64_t text =
-      key.path.empty() ? 0 : std::hash<std::string_view>()(key.path);
-  const uint64_t process = key.process.pid ^ key.process.start_ns ^
-                           (key.is_of_descriptor ? kMix : 0);
-  return static_cast<size_t>(
-      ((key.inode * kMix ^ device) * kMix ^ text) * kMix ^ process);
+  return HashWords(WordOf(key.device_major, key.device_minor), key.inode,
+                   key.path.empty() ? 0 : HashText(key.path),
+                   WordOf(key.process.pid, key.is_of_descriptor ? 1 : 0),
+                   key.process.start_ns);
 }
 
 Result<OpenedFile> SymbolFile::Copy() const {

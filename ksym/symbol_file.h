@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 #include "ksym/base/trust.h"
 #include "ksym/elf/elf_symbols.h"
@@ -73,7 +74,7 @@ struct SymbolFile {
   std::optional<FunctionRanges> functions;
   std::optional<StartCode> start_code;
   // Finished names by SymbolTable::Match::index, in the pool.
-  std::unordered_map<uint32_t, std::string_view> names;
+  std::unordered_map<uint32_t, std::string_view, NumberHash> names;
   size_t charged_bytes = 0;
 
   // The same open file once more. kNotFound: it is not open any more, or not as

@@ -13,6 +13,7 @@
 #include "daemon/base/steady_clock.h"
 #include "daemon/capture/sampled_count.h"
 #include "daemon/capture/thread_runs.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/runtime/cpython/code_object.h"
 #include "ksym/runtime/cpython/thread_frames.h"
 
@@ -22,9 +23,9 @@ namespace {
 using ksym::CpythonFrames;
 using ksym::CpythonLayout;
 
+// With a secret: no process can make code that has the number of another's.
 uint64_t MixCode(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-  return hash ^ hash >> 32;
+  return ksym::HashWords(hash, word);
 }
 
 // The code object's words that change when another one takes its place; as
@@ -72,8 +73,9 @@ struct SleepingFrames::Reading {
 
   const MappedInterpreter* used = nullptr;  // one of interpreters
   std::optional<CpythonFrames> frames;
-  std::unordered_map<uint64_t, uint64_t> ids;  // of code, by address
-  std::vector<Code> codes;                     // that were not known
+  // Of code, by address.
+  std::unordered_map<uint64_t, uint64_t, ksym::NumberHash> ids;
+  std::vector<Code> codes;  // that were not known
   bool went_on = false;
 
   void Run() {
@@ -111,8 +113,8 @@ struct SleepingFrames::Reading {
       // Only its names tell it from code that was there before.
       read();
       if (!names) return;
-      id = MixCode(id, std::hash<std::string>()(names->name));
-      id = MixCode(id, std::hash<std::string>()(names->file));
+      id = MixCode(id, ksym::HashText(names->name));
+      id = MixCode(id, ksym::HashText(names->file));
     }
     at->second = id;
     if (known->contains(id)) return;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bpf/unwind_abi.h"
-#include "daemon/profile/id_index.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 namespace {
@@ -48,11 +48,15 @@ StackRecords::Stored StackRecords::StoredOf(const RawStack& stack,
 
 StackId StackRecords::AddWalked(uint32_t set, const RawStack& stack,
                                 std::span<const RawFrame> merged) {
-  StackId id = MixHash(static_cast<uint64_t>(stack.end),
-                       stack.used_frame_pointers ? 1 : 0);
-  for (const uint64_t frame : stack.frames) id = MixHash(id, frame);
-  for (const RawFrame& frame : merged) id = MixHash(id, frame.value);
-  return AddKept(set, id, StoredOf(stack, merged));
+  // With a secret, or others could make stacks that have one number, and each
+  // would go past all of them.
+  ksym::TableHash hash(ksym::ProcessHashKey());
+  hash.Add(static_cast<uint64_t>(stack.end))
+      .Add(stack.used_frame_pointers ? 1 : 0)
+      .Add(stack.frames.size());
+  for (const uint64_t frame : stack.frames) hash.Add(frame);
+  for (const RawFrame& frame : merged) hash.Add(frame.value);
+  return AddKept(set, hash.Finish(), StoredOf(stack, merged));
 }
 
 StackId StackRecords::AddKept(uint32_t set, StackId id, const Stored& stored) {

@@ -18,6 +18,7 @@
 #include "daemon/output/resource_owner.h"
 #include "daemon/output/stack_state.h"
 #include "ksym/base/bounded_name.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/printable.h"
 
 namespace profd::clickhouse {
@@ -148,7 +149,8 @@ class StackRows {
   std::vector<CodedFrame> marks_;   // as kStackMarks
   std::vector<const CodedFrame*> listed_;
   std::map<Parts, uint64_t> numbers_;
-  std::unordered_map<uint64_t, size_t> places_;  // in rows_, by number
+  // In rows_, by number.
+  std::unordered_map<uint64_t, size_t, ksym::NumberHash> places_;
   std::vector<Batch::Stack> rows_;
   std::optional<uint64_t> not_kept_;  // its number, once a stack needs it
   size_t bytes_ = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace profd {
 namespace {
 
@@ -49,7 +51,7 @@ class HolderFinder {
 
   std::span<const DumpedThread> threads_;
   const SharesMemory& shares_memory_;
-  std::unordered_map<uint64_t, size_t> in_process_;
+  std::unordered_map<uint64_t, size_t, ksym::NumberHash> in_process_;
   std::unordered_map<uint32_t, std::vector<size_t>> by_own_tid_;
   size_t asked_ = 0;
 };

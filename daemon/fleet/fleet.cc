@@ -18,6 +18,7 @@
 #include "daemon/history/function_table.h"
 #include "daemon/history/range_profile.h"
 #include "daemon/profile/kind_select.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::fleet {
 namespace {
@@ -225,7 +226,7 @@ Result<bool> Fleet::Reader::Fetch(std::span<const StackSum> sums,
   if (!rows && rows.error().code() == ErrorCode::kLimit) return false;
   if (!rows) return Fail(rows.error());
   // Sums of one stack are of several commands.
-  std::unordered_multimap<uint64_t, const StackSum*> wanted;
+  std::unordered_multimap<uint64_t, const StackSum*, ksym::NumberHash> wanted;
   for (const StackSum& sum : sums) wanted.emplace(sum.stack, &sum);
   Status added;
   const auto read = ReadStacks(*rows, [&](const StoredStack& stack) {
@@ -238,9 +239,10 @@ Result<bool> Fleet::Reader::Fetch(std::span<const StackSum> sums,
     wanted.erase(begin, end);
   });
   if (!read) return Fail(read.error());
-  for (auto sum = wanted.begin(); sum != wanted.end() && added; ++sum) {
-    unknown_ += sum->second->count;
-    added = feeder.AddUnshown(*sum->second);
+  for (const StackSum& sum : sums) {
+    if (!wanted.contains(sum.stack)) continue;
+    unknown_ += sum.count;
+    if (added) added = feeder.AddUnshown(sum);
   }
   if (!added) return Fail(std::move(added.error()));
   return true;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/fleet/stack_cache.h"
 
-#include <functional>
 #include <utility>
+
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::fleet {
 
@@ -33,8 +34,9 @@ uint32_t StackCache::Generation::NumberOf(const StackFrame& frame) {
   const Function function = {.kind = frame.kind,
                              .name = strings_.Intern(frame.name),
                              .module = strings_.Intern(frame.module)};
-  const uint64_t hash = MixHash(MixHash(function.name, function.module),
-                                std::hash<const FrameKind*>()(function.kind));
+  const uint64_t hash =
+      ksym::HashWords(ksym::WordOf(function.name, function.module),
+                      reinterpret_cast<uintptr_t>(function.kind));
   const auto [number, is_new] = function_ids_.FindOrInsert(
       hash, static_cast<uint32_t>(functions_.size()),
       [&](uint32_t other) { return functions_[other] == function; });

@@ -11,6 +11,7 @@
 #include "daemon/fleet/stack_frame.h"
 #include "daemon/profile/id_index.h"
 #include "daemon/profile/profile.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::fleet {
 
@@ -62,7 +63,7 @@ class StackCache {
     std::vector<Function> functions_;
     IdIndex function_ids_;
     std::vector<uint32_t> frames_;
-    std::unordered_map<uint64_t, Place> stacks_;
+    std::unordered_map<uint64_t, Place, ksym::NumberHash> stacks_;
   };
 
   bool FindFrames(uint64_t stack);

@@ -9,6 +9,7 @@
 
 #include "daemon/base/bounded_sum.h"
 #include "daemon/history/limits.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::history {
 namespace {
@@ -51,11 +52,10 @@ FileFlame::StackKey FileFlame::StackKey::RareBelow(uint32_t user) const {
 }
 
 uint32_t FlameRoots::NumberOf(const FlameRoot& root) {
-  const uint64_t hash =
-      MixHash(MixHash(0, root.comm),
-              (static_cast<uint64_t>(root.user_state) << 16) |
-                  (static_cast<uint64_t>(root.kernel_state) << 8) |
-                  (root.parked ? 1 : 0));
+  const uint64_t hash = ksym::HashWords(
+      root.comm, (static_cast<uint64_t>(root.user_state) << 16) |
+                     (static_cast<uint64_t>(root.kernel_state) << 8) |
+                     (root.parked ? 1u : 0u));
   const auto [number, is_new] =
       ids_.FindOrInsert(hash, static_cast<uint32_t>(roots_.size()),
                         [&](uint32_t other) { return roots_[other] == root; });
@@ -81,9 +81,9 @@ void FlameStacks::UniteFunctions() {
   IdIndex ids;
   for (uint32_t i = 0; i < functions_.size(); ++i) {
     const Function& function = tables_.functions[i];
-    const uint64_t hash = MixHash(
-        MixHash(MixHash(0, function.name), function.object),
-        (uint64_t{function.kind} << 32) | (function.reason ^ function.flags));
+    const uint64_t hash = ksym::HashWords(
+        ksym::WordOf(function.name, function.object),
+        ksym::WordOf(function.kind, function.reason), function.flags);
     const auto [first, is_new] = ids.FindOrInsert(hash, i, [&](uint32_t other) {
       return key(tables_.functions[other]) == key(function);
     });
@@ -104,7 +104,7 @@ void FlameStacks::UniteNodes() {
     if (!may_have_like[parent] && !has_like_[node.function]) continue;
     const uint32_t function = functions_[node.function];
     nodes_[i] =
-        ids.FindOrInsert(MixHash(MixHash(0, parent), function), i,
+        ids.FindOrInsert(ksym::HashWords(ksym::WordOf(parent, function)), i,
                          [&](uint32_t other) {
                            const Node& found = tables_.nodes[other];
                            return nodes_[found.parent] == parent &&

@@ -10,6 +10,7 @@
 #include "daemon/base/bounded_sum.h"
 #include "daemon/history/table_check.h"
 #include "daemon/output/hot_spots.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::history {
 namespace {
@@ -200,8 +201,8 @@ uint32_t FunctionAdder::LineOf(const Tables& tables, const Function& function) {
 }
 
 uint32_t FunctionAdder::LineOf(FunctionTable::Line line) {
-  const uint64_t hash = MixHash(MixHash(MixHash(0, line.name), line.object),
-                                reinterpret_cast<uintptr_t>(line.kind));
+  const uint64_t hash = ksym::HashWords(ksym::WordOf(line.name, line.object),
+                                        reinterpret_cast<uintptr_t>(line.kind));
   const auto [id, is_new] = line_ids_.FindOrInsert(
       hash, static_cast<uint32_t>(table_.lines.size()), [&](uint32_t other) {
         const FunctionTable::Line& found = table_.lines[other];

@@ -7,28 +7,30 @@
 
 #include "daemon/history/limits.h"
 #include "ksym/base/bounded_name.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::history {
 namespace {
 
+using ksym::HashWords;
+using ksym::WordOf;
+
 uint64_t HashOf(const Function& function) {
-  uint64_t hash = MixHash(function.name, function.object);
-  hash = MixHash(hash, uint64_t{function.build_id} << 32 | function.function);
-  hash = MixHash(hash, uint64_t{function.file} << 32 | function.first_line);
-  hash = MixHash(hash, uint64_t{function.kind} << 32 | function.reason);
-  return MixHash(hash, function.flags);
+  return HashWords(WordOf(function.name, function.object),
+                   WordOf(function.build_id, function.function),
+                   WordOf(function.file, function.first_line),
+                   WordOf(function.kind, function.reason), function.flags);
 }
 
 uint64_t HashOf(const Node& node) {
-  return MixHash(node.parent, node.function);
+  return HashWords(WordOf(node.parent, node.function));
 }
 
 uint64_t HashOf(const Series& series) {
-  uint64_t hash = MixHash(series.comm, series.cgroup);
-  hash = MixHash(hash, uint64_t{series.pid} << 32 | series.tid);
-  return MixHash(hash,
-                 uint64_t{series.kind} << 32 | uint64_t{series.parked} << 16 |
-                     uint64_t{series.user_state} << 8 | series.kernel_state);
+  return HashWords(WordOf(series.comm, series.cgroup),
+                   WordOf(series.pid, series.tid),
+                   uint64_t{series.kind} << 32 | uint64_t{series.parked} << 16 |
+                       uint64_t{series.user_state} << 8 | series.kernel_state);
 }
 
 template <typename Element>

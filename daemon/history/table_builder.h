@@ -10,6 +10,7 @@
 
 #include "daemon/history/tables.h"
 #include "daemon/profile/id_index.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd::history {
 
@@ -42,7 +43,8 @@ class TableBuilder {
   IdIndex function_ids_;
   IdIndex node_ids_;
   IdIndex series_ids_;
-  std::unordered_map<uint32_t, uint32_t> names_;  // places, by cgroup
+  std::unordered_map<uint32_t, uint32_t, ksym::NumberHash>
+      names_;  // places, by cgroup
 };
 
 }  // namespace profd::history

@@ -17,6 +17,7 @@
 #include "daemon/input/input_builder.h"
 #include "daemon/input/pprof_kinds.h"
 #include "daemon/profile/pprof_fields.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 namespace {
@@ -444,9 +445,9 @@ class Reader {
   std::vector<std::string_view> strings_;
   PprofTypes types_;
   std::vector<PprofKinds::Source> sources_;  // by kind
-  std::unordered_map<uint64_t, Mapping> mappings_;
-  std::unordered_map<uint64_t, Function> functions_;
-  std::unordered_map<uint64_t, Location> locations_;
+  std::unordered_map<uint64_t, Mapping, ksym::NumberHash> mappings_;
+  std::unordered_map<uint64_t, Function, ksym::NumberHash> functions_;
+  std::unordered_map<uint64_t, Location, ksym::NumberHash> locations_;
   size_t frames_ = 0;          // of all stacks
   std::vector<FrameId> user_;  // of one sample
   std::vector<FrameId> kernel_;

@@ -8,6 +8,7 @@
 
 #include "daemon/profile/id_index.h"
 #include "daemon/profile/profile.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 
@@ -31,9 +32,8 @@ class FrameCache {
   // The frame of `key`, which `name()` makes when it is not known yet.
   template <typename Name>
   FrameId Find(const Key& key, const Name& name) {
-    const uint64_t hash = MixHash(key.where, key.address);
-    Entry& recent = recent_[hash % kRecent];
-    if (recent.key != key) recent = FindAmongAll(hash, key, name);
+    Entry& recent = recent_[SlotOf(key)];
+    if (recent.key != key) recent = FindAmongAll(key, name);
     return recent.frame;
   }
 
@@ -45,10 +45,10 @@ class FrameCache {
 
   // Apart, so that the callers' loops have but the common case in them.
   template <typename Name>
-  [[gnu::noinline]] Entry FindAmongAll(uint64_t hash, const Key& key,
-                                       const Name& name) {
+  [[gnu::noinline]] Entry FindAmongAll(const Key& key, const Name& name) {
     const auto [id, is_new] = ids_.FindOrInsert(
-        hash, static_cast<uint32_t>(entries_.size()),
+        ksym::HashWords(key.where, key.address),
+        static_cast<uint32_t>(entries_.size()),
         [&](uint32_t other) { return entries_[other].key == key; });
     if (is_new) entries_.push_back({key, name()});
     return entries_[id];
@@ -56,7 +56,15 @@ class FrameCache {
 
   static constexpr size_t kRecent = 1024;
 
-  // By hash: what is looked for most is found without a search.
+  // Without a secret: who makes addresses share a slot has each of them looked
+  // up, once and not longer than others.
+  static size_t SlotOf(const Key& key) {
+    uint64_t hash = (key.where ^ key.address) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 32;
+    return hash % kRecent;
+  }
+
+  // What is looked for most is found without a search.
   std::array<Entry, kRecent> recent_;
   std::vector<Entry> entries_;
   IdIndex ids_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
@@ -60,7 +61,8 @@ class ModuleSymbols {
 
   std::vector<std::byte> names_;
   std::vector<Symbol> symbols_;  // by start
-  std::unordered_map<std::string_view, std::vector<uint32_t>> by_name_;
+  std::unordered_map<std::string_view, std::vector<uint32_t>, ksym::TextHash>
+      by_name_;
 };
 
 }  // namespace profd

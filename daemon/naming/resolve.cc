@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/naming/frame_cache.h"
+#include "daemon/naming/other_frames.h"
 #include "daemon/naming/scheduler_frames.h"
 #include "daemon/naming/symbol_text.h"
 #include "daemon/profile/profile_terms.h"
@@ -43,12 +44,6 @@ bool IsTrampoline(const ksym::UserSymbol& symbol) {
   return symbol.module.empty() && symbol.name.starts_with("py::");
 }
 
-struct RawFrameHash {
-  size_t operator()(const RawFrame& frame) const {
-    return MixHash(MixHash(frame.kind, frame.unit), frame.value);
-  }
-};
-
 }  // namespace
 
 // One call of Add: stacks that several samples share are named once, and so are
@@ -67,7 +62,7 @@ class Resolver::Interval {
     for (const RawSample& raw : raw_.samples) {
       const NamedStack user = UserStack(raw.process, raw.user_stack);
       const NamedStack kernel = KernelStack(raw.kernel_stack);
-      builder_.AddSample({.comm = builder_.Intern(raw.comm.view()),
+      builder_.AddSample({.comm = CommOf(raw),
                           .pid = raw.process.pid,
                           .tid = raw.tid,
                           .cgroup = Cgroup(raw.process),
@@ -84,9 +79,6 @@ class Resolver::Interval {
   }
 
  private:
-  // Frames that are not native code, and what they stand for.
-  using OtherFrames =
-      std::unordered_map<RawFrame, std::vector<FrameId>, RawFrameHash>;
   // One address space.
   struct Space {
     explicit Space(uint32_t its_number) : number(its_number) {}
@@ -99,6 +91,15 @@ class Resolver::Interval {
     uint32_t space = 0;  // 0: not yet
     NamedStack stack;
   };
+
+  // Most samples follow one of the same thread.
+  StringId CommOf(const RawSample& sample) {
+    if (comm_ != sample.comm) {
+      comm_ = sample.comm;
+      comm_id_ = builder_.Intern(comm_.view());
+    }
+    return comm_id_;
+  }
 
   StringId Cgroup(const ksym::ProcessId& process) {
     if (raw_.cgroups.empty()) return 0;
@@ -299,9 +300,10 @@ class Resolver::Interval {
 
   void AppendOther(const RawFrame& raw, OtherFrames& others,
                    std::vector<FrameId>& frames) {
-    const auto [at, is_new] = others.try_emplace(raw);
-    if (is_new) resolver_.NameOther(raw, image_, builder_, at->second);
-    frames.insert(frames.end(), at->second.begin(), at->second.end());
+    const auto& named = others.Find(raw, [&](std::vector<FrameId>& new_ones) {
+      resolver_.NameOther(raw, image_, builder_, new_ones);
+    });
+    frames.insert(frames.end(), named.begin(), named.end());
   }
 
   Resolver& resolver_;
@@ -323,6 +325,8 @@ class Resolver::Interval {
   ksym::ProcessId process_;
   const ksym::ProcessImage* image_ = nullptr;
   Space* space_ = nullptr;
+  Comm comm_;  // of the last sample
+  StringId comm_id_ = 0;
   std::string room_;  // for one path
   std::unordered_map<const LabelSet*, LabelSetId> label_sets_;
 };

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "daemon/profile/raw_stack_table.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 
@@ -42,7 +43,7 @@ class SchedulerFrames {
 
   Names switches_;
   Names sleeps_;
-  std::unordered_map<uint64_t, Part> known_;  // by address
+  std::unordered_map<uint64_t, Part, ksym::NumberHash> known_;  // by address
 };
 
 }  // namespace profd

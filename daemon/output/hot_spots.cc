@@ -14,6 +14,7 @@
 #include "daemon/output/cpu_time.h"
 #include "daemon/output/summary.h"
 #include "daemon/output/text_columns.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -129,7 +130,7 @@ class Counter {
   const Profile& profile_;
   std::vector<HotSpot> spots_;
   std::vector<uint64_t> last_sample_;  // by spot: the last that had it
-  std::unordered_map<std::string, size_t> by_name_;
+  std::unordered_map<std::string, size_t, ksym::TextHash> by_name_;
   std::vector<size_t> spot_of_frame_;
   uint64_t sample_number_ = 0;
 };

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace profd {
 
 // The table of strings of a protocol buffer: numbered in the order of first
@@ -24,7 +26,7 @@ class NumberedTexts {
   const std::vector<std::string_view>& texts() const { return texts_; }
 
  private:
-  std::unordered_map<std::string, size_t> ids_;
+  std::unordered_map<std::string, size_t, ksym::TextHash> ids_;
   std::vector<std::string_view> texts_;
 };
 

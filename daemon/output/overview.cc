@@ -15,6 +15,7 @@
 
 #include "daemon/output/summary.h"
 #include "daemon/output/text_columns.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/printable.h"
 
 namespace profd {
@@ -160,7 +161,7 @@ class Counter {
   std::vector<uint64_t> last_sample_;  // by row: the last that had it
   std::vector<size_t> row_of_frame_;
   std::map<std::pair<std::string, std::string>, size_t> by_name_;
-  std::unordered_map<std::string, size_t> by_command_;
+  std::unordered_map<std::string, size_t, ksym::TextHash> by_command_;
   std::map<std::pair<size_t, size_t>, Counts> parts_;  // by row and command
   uint64_t sample_number_ = 0;
 };

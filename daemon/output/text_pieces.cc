@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "daemon/output/text_order.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 
 uint32_t TextPieces::Add(std::string_view text) {
   const auto [number, is_new] = numbers_.FindOrInsert(
-      std::hash<std::string_view>()(text), static_cast<uint32_t>(ends_.size()),
+      ksym::HashText(text), static_cast<uint32_t>(ends_.size()),
       [&](uint32_t other) { return TextOf(other) == text; });
   if (is_new) {
     texts_ += text;
@@ -51,12 +51,13 @@ size_t CountSharedRanks(unsigned rank_bits, std::string_view a,
 }
 
 uint64_t SampleHeads::HashOf(const ProfileSample& sample) {
-  uint64_t hash = MixHash(sample.comm, uint64_t{sample.pid} << 32 | sample.tid);
-  hash = MixHash(hash, uint64_t{sample.cgroup} << 32 | sample.labels);
-  return MixHash(hash, uint64_t{sample.parked} << 24 |
-                           uint64_t{sample.kind} << 16 |
-                           static_cast<uint64_t>(sample.user_state) << 8 |
-                           static_cast<uint64_t>(sample.kernel_state));
+  return ksym::HashWords(ksym::WordOf(sample.comm, sample.pid),
+                         ksym::WordOf(sample.cgroup, sample.labels),
+                         uint64_t{sample.tid} << 32 |
+                             uint64_t{sample.parked} << 24 |
+                             uint64_t{sample.kind} << 16 |
+                             static_cast<uint64_t>(sample.user_state) << 8 |
+                             static_cast<uint64_t>(sample.kernel_state));
 }
 
 bool SampleHeads::IsSame(const ProfileSample& a, const ProfileSample& b) {

@@ -147,10 +147,15 @@ class SampleHeads {
   // What `make()` gave for the first such sample.
   template <typename Make>
   uint32_t Find(const ProfileSample& sample, const Make& make) {
+    // Most samples follow one of the same process.
+    if (last_ < heads_.size() && IsSame(heads_[last_].sample, sample)) {
+      return heads_[last_].number;
+    }
     const auto [at, is_new] = index_.FindOrInsert(
         HashOf(sample), static_cast<uint32_t>(heads_.size()),
         [&](uint32_t other) { return IsSame(heads_[other].sample, sample); });
     if (is_new) heads_.push_back({sample, make()});
+    last_ = at;
     return heads_[at].number;
   }
 
@@ -164,6 +169,7 @@ class SampleHeads {
   static bool IsSame(const ProfileSample& a, const ProfileSample& b);
 
   std::vector<Head> heads_;
+  uint32_t last_ = 0;  // that was found
   IdIndex index_;
 };
 

@@ -9,16 +9,11 @@
 
 namespace profd {
 
-// Folds one more value into a hash. Not for untrusted keys that an attacker
-// may choose freely and cheaply: it has no secret.
-inline uint64_t MixHash(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-  return hash ^ (hash >> 32);
-}
-
-// Finds the number of a thing by its hash; the things themselves lie in the
-// owner's array, in the order of their numbers. Open addressing, 8 bytes per
-// slot, at most three quarters full; one allocation, no node per element.
+// Finds the number of a thing by its hash, which is a keyed one
+// (ksym/base/keyed_hash.h), as others choose most things; the things themselves
+// lie in the owner's array, in the order of their numbers. Open addressing, 8
+// bytes per slot, at most three quarters full; one allocation, no node per
+// element.
 class IdIndex {
  public:
   // The number of the element with this hash for which `equal(id)` is true.

@@ -2,33 +2,34 @@
 #include "daemon/profile/profile.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
+
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 namespace {
 
+using ksym::HashWords;
+using ksym::WordOf;
+
 uint64_t HashOf(const Frame& frame) {
-  uint64_t hash = MixHash(frame.name, frame.object);
-  hash = MixHash(hash, frame.build_id);
-  hash = MixHash(hash, reinterpret_cast<uintptr_t>(frame.kind) << 8 |
-                           static_cast<uint64_t>(frame.reason));
-  hash = MixHash(hash, frame.address);
-  hash = MixHash(hash, frame.file_offset);
-  hash = MixHash(hash, uint64_t{frame.file} << 32 | frame.line);
-  hash = MixHash(hash, uint64_t{frame.function} << 32 | frame.first_line);
-  hash = MixHash(hash, uint64_t{frame.line_is_near});
-  return MixHash(hash, frame.symbol_offset);
+  return HashWords(
+      WordOf(frame.name, frame.object),
+      WordOf(frame.build_id, frame.line_is_near ? 1 : 0),
+      reinterpret_cast<uintptr_t>(frame.kind) << 8 |
+          static_cast<uint64_t>(frame.reason),
+      frame.address, frame.file_offset, WordOf(frame.file, frame.line),
+      WordOf(frame.function, frame.first_line), frame.symbol_offset);
 }
 
 uint64_t HashOf(const ProfileSample& sample) {
-  uint64_t hash = MixHash(sample.comm, uint64_t{sample.pid} << 32 | sample.tid);
-  hash = MixHash(hash, uint64_t{sample.parked} << 24 |
-                           uint64_t{sample.kind} << 16 |
-                           static_cast<uint64_t>(sample.user_state) << 8 |
-                           static_cast<uint64_t>(sample.kernel_state));
-  hash = MixHash(hash, uint64_t{sample.cgroup} << 32 | sample.labels);
-  return MixHash(hash, uint64_t{sample.user} << 32 | sample.kernel);
+  return HashWords(WordOf(sample.comm, sample.pid),
+                   uint64_t{sample.tid} << 32 | uint64_t{sample.parked} << 24 |
+                       uint64_t{sample.kind} << 16 |
+                       static_cast<uint64_t>(sample.user_state) << 8 |
+                       static_cast<uint64_t>(sample.kernel_state),
+                   WordOf(sample.cgroup, sample.labels),
+                   WordOf(sample.user, sample.kernel));
 }
 
 bool SameIdentity(const ProfileSample& a, const ProfileSample& b) {
@@ -47,7 +48,7 @@ StringTable::StringTable() { Intern(""); }
 
 StringId StringTable::Intern(std::string_view text) {
   const auto [id, is_new] = ids_.FindOrInsert(
-      std::hash<std::string_view>()(text), NextId(strings_.size()),
+      ksym::HashText(text), NextId(strings_.size()),
       [&](StringId other) { return strings_[other] == text; });
   if (!is_new) return id;
   strings_.emplace_back(text);
@@ -67,14 +68,15 @@ CallStackId CallStackTable::Append(std::span<const FrameId> leaf_first) {
 }
 
 CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
-  uint64_t hash = leaf_first.size();
+  ksym::TableHash hash(ksym::ProcessHashKey());
+  hash.Add(leaf_first.size());
   size_t i = leaf_first.size() % 2;
-  if (i == 1) hash = MixHash(hash, leaf_first.front());
+  if (i == 1) hash.Add(leaf_first.front());
   for (; i < leaf_first.size(); i += 2) {
-    hash = MixHash(hash, uint64_t{leaf_first[i]} << 32 | leaf_first[i + 1]);
+    hash.Add(WordOf(leaf_first[i], leaf_first[i + 1]));
   }
   const auto [id, is_new] =
-      ids_.FindOrInsert(hash, NextId(size()), [&](CallStackId other) {
+      ids_.FindOrInsert(hash.Finish(), NextId(size()), [&](CallStackId other) {
         return std::ranges::equal(Get(other), leaf_first);
       });
   if (is_new) {
@@ -87,12 +89,13 @@ CallStackId CallStackTable::Intern(std::span<const FrameId> leaf_first) {
 LabelSetTable::LabelSetTable() { Intern({}); }
 
 LabelSetId LabelSetTable::Intern(std::span<const InternedLabel> labels) {
-  uint64_t hash = labels.size();
+  ksym::TableHash hash(ksym::ProcessHashKey());
+  hash.Add(labels.size());
   for (const InternedLabel& label : labels) {
-    hash = MixHash(hash, uint64_t{label.key} << 32 | label.value);
+    hash.Add(WordOf(label.key, label.value));
   }
-  const auto [id, is_new] =
-      ids_.FindOrInsert(hash, NextId(sets_.size()), [&](LabelSetId other) {
+  const auto [id, is_new] = ids_.FindOrInsert(
+      hash.Finish(), NextId(sets_.size()), [&](LabelSetId other) {
         return std::ranges::equal(sets_[other], labels);
       });
   if (is_new) {

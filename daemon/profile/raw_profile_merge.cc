@@ -2,15 +2,14 @@
 #include "daemon/profile/raw_profile_merge.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <map>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "daemon/profile/id_index.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 namespace {
@@ -18,12 +17,10 @@ namespace {
 using ksym::Mapping;
 
 uint64_t HashOf(const RawSample& sample) {
-  uint64_t hash = MixHash(sample.process.pid, sample.process.exec_count);
-  hash = MixHash(hash, sample.process.start_ns);
-  hash = MixHash(hash, uint64_t{sample.kind} << 32 | sample.tid);
-  hash = MixHash(hash, std::hash<std::string_view>()(sample.comm.view()));
-  hash = MixHash(hash, sample.user_stack);
-  return MixHash(hash, sample.kernel_stack);
+  return ksym::HashWords(
+      sample.process.pid, sample.process.exec_count, sample.process.start_ns,
+      ksym::WordOf(sample.kind, sample.tid), ksym::HashText(sample.comm.view()),
+      sample.user_stack, sample.kernel_stack);
 }
 
 bool SameIdentity(const RawSample& a, const RawSample& b) {
@@ -54,17 +51,17 @@ void MergeSamples(std::vector<RawSample>& into,
 }
 
 // An id for frames whose own one is taken by others: derived from the frames,
-// so that the same stack finds the same id again in the next interval.
+// so that the same stack finds the same id again in the next interval. Without
+// a secret, as captures are the same in each process; nobody knows a way to
+// many stacks of one number even so.
 StackId OtherId(const RawStackTable& stacks, const PackedStack& stack) {
-  StackId id =
-      static_cast<StackId>(stack.end) * 2 + (stack.used_frame_pointers ? 1 : 0);
+  ksym::SipHash<2, 4> hash(ksym::HashKey{});
+  hash.Add(static_cast<uint64_t>(stack.end) * 2 +
+           (stack.used_frame_pointers ? 1 : 0));
   ForEachFrame(stack, [&](const RawFrame& frame) {
-    if (frame.kind != kNativeCode) {
-      id = MixHash(MixHash(id, frame.kind), frame.unit);
-    }
-    id = MixHash(id, frame.value);
+    hash.Add(frame.kind).Add(frame.unit).Add(frame.value);
   });
-  for (;; ++id) {
+  for (StackId id = hash.Finish();; ++id) {
     if (id < kFirstStackId) id = kFirstStackId;
     const auto other = stacks.Find(id);
     if (!other || *other == stack) return id;

@@ -9,6 +9,8 @@
 #include <limits>
 #include <protozero/varint.hpp>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace profd {
 
 namespace {
@@ -109,7 +111,7 @@ bool RawStackTable::Add(StackId id, const PackedStack& stack) {
 bool RawStackTable::AddId(StackId id) {
   const auto enter = [&](StackId one, uint32_t number) {
     return index_
-        .FindOrInsert(MixHash(0, one), number,
+        .FindOrInsert(ksym::HashWords(one), number,
                       [&](uint32_t other) { return ids_[other] == one; })
         .second;
   };
@@ -169,7 +171,7 @@ RawStack RawStackTable::Get(StackId id) const {
 std::optional<uint32_t> RawStackTable::IndexOf(StackId id,
                                                uint32_t near) const {
   if (!ascending_) {
-    return index_.Find(MixHash(0, id),
+    return index_.Find(ksym::HashWords(id),
                        [&](uint32_t other) { return ids_[other] == id; });
   }
   // In ever larger steps from `near` on, then halving the last one.

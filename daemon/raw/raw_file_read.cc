@@ -13,6 +13,7 @@
 #include "daemon/raw/raw_file_decode.h"
 #include "daemon/raw/raw_file_layout.h"
 #include "ksym/base/byte_reader.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 namespace raw_file {
@@ -315,7 +316,8 @@ class Reader {
   std::vector<data_view> strings_;
   std::vector<StackId> stack_ids_;
   std::vector<ksym::ProcessId> processes_;
-  std::unordered_map<uint64_t, ksym::SharedPath> mapped_paths_;
+  std::unordered_map<uint64_t, ksym::SharedPath, ksym::NumberHash>
+      mapped_paths_;
   size_t path_bytes_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
 #include "ksym/base/address.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 #include "ksym/runtime/hotspot/compiled_code.h"
 #include "ksym/runtime/hotspot/layout.h"
@@ -85,8 +86,9 @@ class JavaCode {
                 ScopeUse use, JavaFrames& all);
 
   ksym::HotspotLayout layout_;
-  std::unordered_map<uint64_t, Compiled> compiled_;
-  std::unordered_map<uint64_t, Method> methods_;  // by address
+  std::unordered_map<uint64_t, Compiled, ksym::NumberHash> compiled_;
+  // By address.
+  std::unordered_map<uint64_t, Method, ksym::NumberHash> methods_;
   size_t bytes_ = 0;
 };
 

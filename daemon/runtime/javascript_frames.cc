@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "daemon/profile/id_index.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/runtime/v8/heap.h"
 
 namespace profd {
@@ -15,14 +15,12 @@ using ksym::V8Word;
 
 // A number for code that the sampler has given none.
 uint64_t NumberOf(const JavaScriptCode& code) {
-  uint64_t id = MixHash(code.process.start_ns, code.process.pid);
-  id = MixHash(id, code.process.exec_count);
-  id = MixHash(id, code.shared.bits);
-  id = MixHash(id, code.identity.name);
-  id = MixHash(id, code.identity.script);
-  id = MixHash(
-      id, uint64_t{code.identity.literal_id} << 32 | code.identity.script_id);
-  return MixHash(id, code.bytecode ? code.bytecode->bits : code.pc.value);
+  // No process can make code that has the number of another's.
+  return ksym::HashWords(
+      code.process.start_ns, code.process.pid, code.process.exec_count,
+      code.shared.bits, code.identity.name, code.identity.script,
+      uint64_t{code.identity.literal_id} << 32 | code.identity.script_id,
+      code.bytecode ? code.bytecode->bits : code.pc.value);
 }
 
 // The function has that byte code, itself or behind its baseline code.

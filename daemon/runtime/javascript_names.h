@@ -19,6 +19,7 @@
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/runtime/code_namer.h"
 #include "daemon/runtime/runtime_names.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/memory.h"
 #include "ksym/runtime/v8/code.h"
@@ -158,7 +159,7 @@ class JavaScriptNames final : public CodeNamer {
                               uint32_t index);
 
   RuntimeNames* names_;
-  std::unordered_map<uint64_t, Code> codes_;
+  std::unordered_map<uint64_t, Code, ksym::NumberHash> codes_;
   std::map<ksym::ProcessId, Process> processes_;
   std::deque<uint64_t> waiting_;
   std::vector<uint64_t> dropped_;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/profile/id_index.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/runtime/cpython/line_table.h"
 
 namespace profd {
@@ -111,12 +111,10 @@ RuntimeFrameId RuntimeNames::FrameOf(uint64_t code, uint32_t index) {
 }
 
 size_t RuntimeNames::FrameHash::operator()(const RuntimeFrame* frame) const {
-  uint64_t hash = MixHash(std::hash<std::string_view>()(frame->name),
-                          std::hash<std::string_view>()(frame->file));
-  hash = MixHash(hash, uint64_t{frame->first_line} << 32 | frame->line);
-  hash = MixHash(hash, frame->caller);
-  return MixHash(hash, (frame->line_is_near ? 2u : 0u) |
-                           (frame->is_interpreted ? 1u : 0u));
+  return ksym::HashWords(
+      ksym::HashText(frame->name), ksym::HashText(frame->file),
+      ksym::WordOf(frame->first_line, frame->line), frame->caller,
+      (frame->line_is_near ? 2u : 0u) | (frame->is_interpreted ? 1u : 0u));
 }
 
 RuntimeFrameId RuntimeNames::IdOf(const RuntimeFrame& frame) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "daemon/profile/runtime_frame.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/process/process_image.h"
 #include "ksym/runtime/cpython/code_object.h"
 
@@ -117,7 +118,7 @@ class RuntimeNames {
   bool MakeRoom(size_t bytes);
   void Drop(uint64_t code);
 
-  std::unordered_map<uint64_t, Code> codes_;
+  std::unordered_map<uint64_t, Code, ksym::NumberHash> codes_;
   std::map<ksym::ProcessId, Owned> of_process_;
   std::vector<uint64_t> dropped_;
   uint64_t interval_ = 1;

@@ -12,6 +12,7 @@
 #include "daemon/labels/label_thread.h"
 #include "daemon/output/cgroup_path.h"
 #include "daemon/profile/raw_profile.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace profd {
 
@@ -54,12 +55,6 @@ class ProcessLabels {
     Container* container = nullptr;  // null: it names none
     uint64_t last_seen = 0;          // not later than the container
   };
-  struct PathHash {
-    using is_transparent = void;  // NOLINT(readability-identifier-naming)
-    size_t operator()(std::string_view path) const {
-      return std::hash<std::string_view>()(path);
-    }
-  };
   struct Process {
     Labels labels = {};      // of its environment
     size_t bytes = 0;        // of these
@@ -81,7 +76,7 @@ class ProcessLabels {
   std::map<ContainerKey, Container> containers_;
   // Each path is parsed once. What runs in a container can make cgroups there:
   // so there are bounds.
-  std::unordered_map<std::string, Path, PathHash, std::equal_to<>> paths_;
+  std::unordered_map<std::string, Path, ksym::TextHash, std::equal_to<>> paths_;
   std::map<ksym::ProcessId, Process> processes_;
   size_t label_bytes_ = 0;  // of all their environments
   uint64_t drains_ = 0;

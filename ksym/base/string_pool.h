@@ -10,6 +10,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace ksym {
 
 // Each different text once, never moved and never freed before the pool is:
@@ -56,7 +58,7 @@ class StringPool {
   std::vector<std::unique_ptr<char[]>> blocks_;
   char* next_ = nullptr;
   size_t left_ = 0;
-  std::unordered_set<std::string_view> texts_;
+  std::unordered_set<std::string_view, TextHash> texts_;
 };
 
 }  // namespace ksym

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ksym/base/function_batch.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 
 namespace ksym {
@@ -78,8 +79,8 @@ class BreakpadFile {
   std::string_view text_;
   std::string build_id_;
   std::vector<SourceFile> files_ = std::vector<SourceFile>(1);
-  std::unordered_map<uint64_t, uint32_t> file_numbers_;
-  std::unordered_map<uint64_t, std::string_view> origins_;
+  std::unordered_map<uint64_t, uint32_t, NumberHash> file_numbers_;
+  std::unordered_map<uint64_t, std::string_view, NumberHash> origins_;
   BreakpadLosses index_losses_;
   BreakpadLosses losses_;
 };

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/dwarf/dwarf_file.h"
 
 namespace ksym {
@@ -46,7 +47,7 @@ class EntryNames {
   const DwarfFile& file_;
   std::deque<std::string>* made_;
   size_t bytes_left_;
-  using Names = std::unordered_map<uint64_t, std::string_view>;
+  using Names = std::unordered_map<uint64_t, std::string_view, NumberHash>;
   Names own_;
   Names others_;  // of the file that several share
 };

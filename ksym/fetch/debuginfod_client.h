@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
 #include "ksym/elf/byte_source.h"
@@ -79,7 +80,7 @@ class DebuginfodClient {
   pid_t pid_ = -1;  // -1: ended
   UniqueFd socket_;
   std::vector<Failure> failures_;
-  std::unordered_set<std::string> not_there_;  // build-ids
+  std::unordered_set<std::string, TextHash> not_there_;  // build-ids
   uint64_t files_found_ = 0;
 };
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace ksym {
 
 // A string table under construction: NUL-terminated texts, each once, the
@@ -21,7 +23,7 @@ class GsymStrings {
     text = text.substr(0, text.find('\0'));
     if (text.empty()) return 0;
     if (2 * count_ >= slots_.size()) Grow();
-    const size_t hash = std::hash<std::string_view>()(text);
+    const size_t hash = HashText(text);
     Slot& slot = FindSlot(hash, text);
     if (slot.end == 0) {
       slot = {static_cast<uint32_t>(hash), static_cast<uint32_t>(text.size()),
@@ -62,7 +64,7 @@ class GsymStrings {
       if (slot.end == 0) continue;
       const auto text =
           std::string_view(bytes_).substr(slot.end - slot.size, slot.size);
-      FindSlot(std::hash<std::string_view>()(text), text) = slot;
+      FindSlot(HashText(text), text) = slot;
     }
   }
 

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "ksym/base/address.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace ksym {
 
@@ -63,7 +64,8 @@ class MarkupContext {
   const MarkupMmap* FindMmap(Address address) const;
 
  private:
-  std::unordered_map<uint64_t, std::unique_ptr<MarkupModule>> modules_;
+  std::unordered_map<uint64_t, std::unique_ptr<MarkupModule>, NumberHash>
+      modules_;
   std::map<Address, MarkupMmap> mmaps_;
 };
 

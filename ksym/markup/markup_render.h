@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "ksym/base/address.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/markup/markup_context.h"
 #include "ksym/markup/markup_parser.h"
 #include "ksym/markup/markup_printer.h"
@@ -74,7 +75,7 @@ class MarkupRenderer {
   void ReportMissing(const MarkupModule& module, const Error& error);
 
   const Parts parts_;
-  std::unordered_set<uint64_t> reported_modules_;
+  std::unordered_set<uint64_t, NumberHash> reported_modules_;
 };
 
 }  // namespace ksym

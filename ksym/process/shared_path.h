@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ksym/base/keyed_hash.h"
+
 namespace ksym {
 
 // The path of a mapped file: text that never changes and that all copies share,
@@ -87,7 +89,7 @@ class PathPool {
 
  private:
   // Keys are views of the values' texts.
-  std::unordered_map<std::string_view, SharedPath> paths_;
+  std::unordered_map<std::string_view, SharedPath, TextHash> paths_;
   size_t bytes_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace ksym {
 
@@ -40,7 +41,8 @@ class CachedMemory final : public Memory {
 
   const Memory& memory_;
   // The bytes of a page that could be read, by its number.
-  mutable std::unordered_map<uint64_t, std::vector<std::byte>> pages_;
+  mutable std::unordered_map<uint64_t, std::vector<std::byte>, NumberHash>
+      pages_;
 };
 
 // Pieces that were copied out of a process. Borrows the bytes.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/printable.h"
 #include "ksym/demangle/demangle.h"
 
@@ -21,8 +22,7 @@ GsymTexts::GsymTexts(const GsymFile& file, Names names)
 
 // The name's slot, or the free one where it is to be.
 GsymTexts::Slot& GsymTexts::SlotOf(uint64_t string_offset) {
-  // Fibonacci hashing: the upper bits of the product depend on all bits.
-  const uint64_t hash = string_offset * 0x9e3779b97f4a7c15 >> 32;
+  const uint64_t hash = HashWords(string_offset);
   for (size_t i = hash;; ++i) {
     Slot& slot = slots_[i & (slots_.size() - 1)];
     if (slot.string_offset == string_offset || slot.string_offset == kFree) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 #include "ksym/dwarf/dwarf_places.h"
 #include "ksym/gsym/gsym_lookup.h"
@@ -75,7 +76,7 @@ class MarkupNames : public MarkupSymbolizer {
   const MarkupNamesOptions options_;
   const ModuleFinder finder_;
   MarkupKernel kernel_;
-  std::unordered_map<std::string, File> files_;  // by build-id
+  std::unordered_map<std::string, File, TextHash> files_;  // by build-id
   // The files of the modules since the last reset.
   std::unordered_map<const MarkupModule*, File*> module_files_;
   size_t file_bytes_ = 0;

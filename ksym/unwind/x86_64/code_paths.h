@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/unwind/x86_64/code_scan.h"
 #include "ksym/unwind/x86_64/frame_facts.h"
 #include "ksym/unwind/x86_64/scanned_code.h"
@@ -123,7 +124,7 @@ class CodePaths {
 
   // Entries that judged strands name.
   std::vector<uint32_t> new_entries_;
-  std::unordered_set<uint32_t> taken_;
+  std::unordered_set<uint32_t, NumberHash> taken_;
   std::vector<CallReturn> unsure_;           // that were given up
   std::vector<PlaceWithFacts> known_jumps_;  // by place
 };

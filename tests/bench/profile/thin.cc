@@ -10,9 +10,7 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 #include <map>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -23,12 +21,12 @@
 #include "daemon/history/rare_callees.h"
 #include "daemon/history/replacement.h"
 #include "daemon/history/thinning.h"
-#include "daemon/profile/id_index.h"
+#include "ksym/base/keyed_hash.h"
 
 namespace {
 
 using namespace profd::history;
-using profd::MixHash;
+using ksym::HashWords;
 
 struct Sum {
   uint64_t count = 0;
@@ -46,7 +44,7 @@ struct Sum {
 };
 
 uint64_t HashOfText(const Tables& tables, uint32_t text) {
-  return std::hash<std::string_view>()(tables.strings.Get(text));
+  return ksym::HashText(tables.strings.Get(text));
 }
 
 bool IsMark(const Tables& tables, const Node& node) {
@@ -66,10 +64,10 @@ std::vector<uint64_t> HashesOfNodes(const Tables& tables) {
     for (const uint32_t text :
          {function.name, function.object, function.build_id, function.function,
           function.file, function.kind, function.reason}) {
-      hash = MixHash(hash, HashOfText(tables, text));
+      hash = HashWords(hash, HashOfText(tables, text));
     }
-    hash = MixHash(hash, function.first_line);
-    hashes.push_back(MixHash(hash, function.flags));
+    hash = HashWords(hash, function.first_line);
+    hashes.push_back(HashWords(hash, function.flags));
   }
   return hashes;
 }
@@ -101,11 +99,11 @@ auto SumsOfSeries(const Tables& tables) {
   std::map<std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>, Sum> sums;
   for (const Row& row : tables.rows) {
     const Series& series = tables.series[row.series];
-    sums[{MixHash(HashOfText(tables, series.comm),
-                  HashOfText(tables, series.cgroup)),
-          MixHash(MixHash(series.pid, series.tid),
-                  MixHash(series.user_state * 256 + series.kernel_state,
-                          series.parked)),
+    sums[{HashWords(HashOfText(tables, series.comm),
+                    HashOfText(tables, series.cgroup)),
+          HashWords(HashWords(series.pid, series.tid),
+                    HashWords(series.user_state * 256 + series.kernel_state,
+                              series.parked)),
           series.kind, row.part}]
         .Add(row);
   }
