@@ -10,6 +10,7 @@
 #include "daemon/base/bounded_sum.h"
 #include "daemon/history/limits.h"
 #include "ksym/base/keyed_hash.h"
+#include "ksym/base/number_hash.h"
 
 namespace profd::history {
 namespace {
@@ -104,7 +105,7 @@ void FlameStacks::UniteNodes() {
     if (!may_have_like[parent] && !has_like_[node.function]) continue;
     const uint32_t function = functions_[node.function];
     nodes_[i] =
-        ids.FindOrInsert(ksym::HashWords(ksym::WordOf(parent, function)), i,
+        ids.FindOrInsert(ksym::HashNumber(ksym::WordOf(parent, function)), i,
                          [&](uint32_t other) {
                            const Node& found = tables_.nodes[other];
                            return nodes_[found.parent] == parent &&

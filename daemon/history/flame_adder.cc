@@ -12,7 +12,7 @@
 #include "daemon/history/rare_callees.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/words.h"
-#include "ksym/base/keyed_hash.h"
+#include "ksym/base/number_hash.h"
 
 namespace profd::history {
 namespace {
@@ -189,7 +189,7 @@ uint32_t FlameAdder::ChildOf(uint32_t parent, uint32_t frame, bool is_kernel) {
   // in a row, and a look at the next one takes a fraction of a search.
   const uint32_t next = last_child_ + 1;
   if (next < nodes_.size() && is_it(next)) return last_child_ = next;
-  const uint64_t hash = ksym::HashWords(
+  const uint64_t hash = ksym::HashNumber(
       uint64_t{parent} << 32 | uint64_t{frame} << 1 | (is_kernel ? 1u : 0u));
   const auto [id, is_new] =
       node_ids_.FindOrInsert(hash, static_cast<uint32_t>(nodes_.size()), is_it);

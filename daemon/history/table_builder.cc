@@ -8,6 +8,7 @@
 #include "daemon/history/limits.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/base/keyed_hash.h"
+#include "ksym/base/number_hash.h"
 
 namespace profd::history {
 namespace {
@@ -23,7 +24,7 @@ uint64_t HashOf(const Function& function) {
 }
 
 uint64_t HashOf(const Node& node) {
-  return HashWords(WordOf(node.parent, node.function));
+  return ksym::HashNumber(WordOf(node.parent, node.function));
 }
 
 uint64_t HashOf(const Series& series) {

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ksym/base/number_hash.h"
 #include "ksym/base/string_pool.h"
 #include "tests/ksym/base/chosen_keys.h"
 
@@ -119,6 +120,34 @@ TEST(KeyedHashTest, SpreadsChosenNumbers) {
   table.insert(numbers.begin(), numbers.end());
   EXPECT_EQ(table.size(), numbers.size());
   EXPECT_LE(LargestBucket(table), kMostInBucket);
+}
+
+// The upper half of a * x + b, where it is known.
+TEST(NumberHashTest, IsAMultiplication) {
+  const HashKey key = kReferenceKey;
+  const NumberHashKey hash(key);
+  const uint64_t zero = hash.Hash(0);
+  const uint64_t half = uint64_t{1} << 63;
+  const uint64_t low = SipHash<2, 4>(key).Add(1).Finish();
+  const uint64_t high = SipHash<2, 4>(key).Add(2).Finish();
+  EXPECT_EQ(hash.Hash(1) - zero, high);
+  EXPECT_EQ(hash.Hash(half) - zero, (low >> 1) + (high << 63));
+  EXPECT_NE(NumberHashKey({.k0 = 1, .k1 = 2}).Hash(1), hash.Hash(1));
+}
+
+// Numbers in a row, and multiples of one, are as spread as others. The key is a
+// known one: with one of a thousand some dozen of these share a slot.
+TEST(NumberHashTest, SpreadsChosenNumbers) {
+  const NumberHashKey hash(kReferenceKey);
+  constexpr uint64_t kSlots = 32768;
+  for (const uint64_t step : {uint64_t{1}, kSlots, uint64_t{1} << 32,
+                              (uint64_t{1} << 32) + 1, uint64_t{1} << 48}) {
+    std::vector<size_t> slots(kSlots);
+    for (uint64_t i = 0; i < kChosenKeys; ++i) {
+      ++slots[hash.Hash(i * step) % kSlots];
+    }
+    EXPECT_LE(std::ranges::max(slots), kMostInBucket) << step;
+  }
 }
 
 TEST(KeyedHashTest, KeepsStringPoolFast) {
