@@ -68,14 +68,14 @@ class SipHash {
 
 // The last bytes of a text, fewer than eight, as a number.
 inline uint64_t LastBytes(std::string_view text, size_t count) {
-  constexpr size_t kWord = sizeof(uint64_t);
+  constexpr size_t kHashedBytes = sizeof(uint64_t);
   if (count == 0) return 0;
   uint64_t word = 0;
   const char* const end = text.data() + text.size();
-  if (text.size() >= kWord) {
+  if (text.size() >= kHashedBytes) {
     // One load, and no call for each length that there is.
-    std::memcpy(&word, end - kWord, kWord);
-    return word >> (kWord - count) * 8;
+    std::memcpy(&word, end - kHashedBytes, kHashedBytes);
+    return word >> (kHashedBytes - count) * 8;
   }
   for (size_t i = count; i > 0; --i) {
     word = word << 8 | static_cast<uint8_t>(text[i - 1]);
@@ -87,13 +87,13 @@ inline uint64_t LastBytes(std::string_view text, size_t count) {
 template <typename Hash>
 uint64_t SipHashOf(const HashKey& key, std::string_view text) {
   static_assert(std::endian::native == std::endian::little);
-  constexpr size_t kWord = sizeof(uint64_t);
+  constexpr size_t kHashedBytes = sizeof(uint64_t);
   Hash hash(key);
   const char* at = text.data();
   size_t left = text.size();
-  for (; left >= kWord; at += kWord, left -= kWord) {
+  for (; left >= kHashedBytes; at += kHashedBytes, left -= kHashedBytes) {
     uint64_t word = 0;
-    std::memcpy(&word, at, kWord);
+    std::memcpy(&word, at, kHashedBytes);
     hash.Add(word);
   }
   return hash.Add(LastBytes(text, left) | uint64_t{text.size()} << 56).Finish();
