@@ -106,6 +106,13 @@ inline constexpr size_t kFirstRowColumn =
     std::tuple_size_v<decltype(kPartFields)> +
     std::tuple_size_v<decltype(kCounterFields)> +
     std::tuple_size_v<decltype(kSeriesFields)>;
+// Part::counters, which those of counters and of series follow.
+inline constexpr size_t kCountersOfParts =
+    kFirstKindColumn + std::tuple_size_v<decltype(kKindFields)> +
+    std::tuple_size_v<decltype(kSettingFields)> +
+    std::tuple_size_v<decltype(kPartFields)> - 1;
+inline constexpr size_t kFirstThinningColumn =
+    kColumns - std::tuple_size_v<decltype(kThinningFields)>;
 // Row::user and Row::kernel.
 inline constexpr size_t kStacksOfRows[] = {kFirstRowColumn + 1,
                                            kFirstRowColumn + 2};

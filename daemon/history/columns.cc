@@ -5,61 +5,17 @@
 #include <iterator>
 
 #include "daemon/history/column_fields.h"
-#include "ksym/base/byte_writer.h"
+#include "daemon/history/column_writer.h"
 
 namespace profd::history {
-namespace {
-
-std::string TextOf(const ksym::ByteWriter& writer) {
-  const auto bytes = writer.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-class ColumnWriter {
- public:
-  explicit ColumnWriter(Columns& columns) : columns_(columns) {}
-
-  void AddStrings(const StringTable& strings, size_t from) {
-    ksym::ByteWriter lengths;
-    std::string& texts = columns_[next_ + 1];
-    for (size_t id = from; id < strings.size(); ++id) {
-      const std::string_view text = strings.Get(static_cast<StringId>(id));
-      lengths.WriteUleb128(text.size());
-      texts += text;
-    }
-    columns_[next_] = TextOf(lengths);
-    next_ += 2;
-  }
-
-  template <typename Element, typename Fields>
-  void Add(const std::vector<Element>& table, size_t from,
-           const Fields& fields) {
-    next_ = ForEachField(fields, next_, [&](const auto& field, size_t column) {
-      ksym::ByteWriter writer;
-      uint64_t before = 0;
-      for (size_t place = from; place < table.size(); ++place) {
-        const uint64_t value = table[place].*field.member;
-        if (field.code == Code::kStep) {
-          writer.WriteSleb128(static_cast<int64_t>(value - before));
-          before = value;
-        } else {
-          writer.WriteUleb128(field.code == Code::kDistance ? place - value
-                                                            : value);
-        }
-      }
-      columns_[column] = TextOf(writer);
-    });
-  }
-
- private:
-  Columns& columns_;
-  size_t next_ = 0;
-};
-
-}  // namespace
 
 bool HasColumn(Content content, size_t column) {
   if (content == Content::kAll) return true;
+  if (content == Content::kFlames) {
+    return column < kFirstNodeColumn ||
+           (column >= kFirstKindColumn && column < kCountersOfParts) ||
+           column >= kFirstThinningColumn;
+  }
   return (column < kFirstFunctionColumn || column >= kFirstKindColumn) &&
          std::ranges::find(kStacksOfRows, column) == std::end(kStacksOfRows);
 }

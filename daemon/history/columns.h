@@ -17,15 +17,17 @@ namespace profd::history {
 // Columns of a file or of a record: the texts with their sizes, and one for
 // each member that a table's elements have.
 inline constexpr size_t kColumns = 56;
-// Files of the versions 1 to 4 of the format have the first so many.
-inline constexpr std::array<size_t, 4> kColumnsOfVersions = {51, 55, kColumns,
-                                                             kColumns};
+// Files of the versions 1 to 5 of the format have the first so many.
+inline constexpr std::array<size_t, 5> kColumnsOfVersions = {
+    51, 55, kColumns, kColumns, kColumns};
 using Columns = std::array<std::string, kColumns>;
 using ColumnViews = std::array<std::string_view, kColumns>;
 
-// A reader may leave the stacks of a file out. Tables have no functions and no
-// nodes then, and all rows name node 0.
-enum class Content : uint8_t { kAll, kNoStacks };
+// A reader may leave out what it does not need. Tables have no functions and no
+// nodes without stacks, and all rows name node 0. For flames, which a file may
+// store beside its columns, they have no nodes, series, rows, names of cgroups
+// and counters.
+enum class Content : uint8_t { kAll, kNoStacks, kFlames };
 // Whether a column is none of those that are left out.
 bool HasColumn(Content content, size_t column);
 

@@ -9,6 +9,7 @@
 
 #include "daemon/base/bounded_sum.h"
 #include "daemon/history/limits.h"
+#include "daemon/history/rare_callees.h"
 #include "ksym/base/keyed_hash.h"
 #include "ksym/base/number_hash.h"
 
@@ -116,13 +117,23 @@ void FlameStacks::UniteNodes() {
   }
 }
 
+RareFunctions::RareFunctions(const Tables& tables) : tables_(tables) {
+  const auto found = std::ranges::find(
+      tables.functions, kRareCallees, [&](const Function& function) {
+        return tables.strings.Get(function.name);
+      });
+  if (found != tables.functions.end()) name_ = found->name;
+}
+
 FileFlame::FileFlame(const Tables& tables, size_t most, Room& room)
     : tables_(tables),
       same_(tables),
       most_(most),
+      mark_(tables),
       root_of_series_(tables.series.size()),
       order_(room.order_),
       stacks_(room.stacks_),
+      pruner_(room.pruner_),
       nodes_(room.nodes_),
       places_(room.places_) {
   stacks_.clear();
@@ -225,12 +236,25 @@ ksym::Status FileFlame::Finish(const TakeTree& take) {
   for (const Stack& stack : stacks_) {
     // CheckTables() bounds both sides of a stack.
     if (nodes_.size() + 2 * kMaxStackDepth + 1 > kMaxNodes) {
-      if (auto taken = take(nodes_); !taken) return taken;
+      if (auto taken = Give(take); !taken) return taken;
       Clear();
     }
     AddStack(stack);
   }
-  return take(nodes_);
+  auto taken = Give(take);
+  rare_up_to_ = std::max(rare_up_to_, pruned_up_to_);
+  return taken;
+}
+
+ksym::Status FileFlame::Give(const TakeTree& take) {
+  const auto nodes = pruner_.Prune(
+      nodes_, most_, [this](const FlameNode& node) { return IsMark(node); });
+  AddUpTo64Bits(pruned_up_to_, pruner_.rare_up_to());
+  return take(nodes);
+}
+
+bool FileFlame::IsMark(const FlameNode& node) const {
+  return node.frame == kRareFrame || mark_.Is(node.frame);
 }
 
 void FileFlame::Clear() {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -58,6 +59,21 @@ class FlameStacks {
   std::vector<uint32_t> nodes_;      // by node: the first like it
 };
 
+// The functions of a file that stand for callees that were too rare to be kept:
+// a file that was thinned out has some.
+class RareFunctions {
+ public:
+  explicit RareFunctions(const Tables& tables);
+
+  bool Is(uint32_t function) const {
+    return name_ && tables_.functions[function].name == *name_;
+  }
+
+ private:
+  const Tables& tables_;
+  std::optional<uint32_t> name_;  // the string kRareCallees
+};
+
 // Makes trees of the stacks of one file. Roots and frames have the file's
 // numbers: of strings in a root, and of functions that are the first ones like
 // them. Memory: of the stacks, a tree, and some 20 bytes for each node of the
@@ -66,13 +82,11 @@ class FileFlame {
  public:
   // A tree's nodes; what the file has beyond them makes another tree.
   static constexpr size_t kMaxNodes = size_t{1} << 19;
-  // The frame that stands for callees on the user's side that are too small.
-  static constexpr uint32_t kRareFrame = kAllFrames;
 
   class Room;
 
-  // `most` is how many of the user's stacks, with those of their callers, need
-  // to stay apart. The room must live longer, and is used by one at a time.
+  // `most` is how many nodes of a tree need to stay apart; the smallest are
+  // kRareFrame. The room must live longer, and is used by one at a time.
   FileFlame(const Tables& tables, size_t most, Room& room);
 
   // Samples of a row's stack.
@@ -82,7 +96,7 @@ class FileFlame {
   ksym::Status Finish(const TakeTree& take);
   const FlameRoots& roots() const { return roots_; }
   // The most that a stack with all that it calls was of in the file, of those
-  // that are kRareFrame. Finish() was called.
+  // that became kRareFrame. Finish() was called.
   uint64_t rare_up_to() const { return rare_up_to_; }
 
  private:
@@ -123,6 +137,8 @@ class FileFlame {
   bool MayHaveRare() const;
   void FoldRare();
   void UniteStacks();
+  ksym::Status Give(const TakeTree& take);
+  bool IsMark(const FlameNode& node) const;
   void AddStack(const Stack& stack);
   uint32_t RootNode(uint32_t root);
   uint32_t AddNode(const FlameNode& node);
@@ -133,12 +149,15 @@ class FileFlame {
   const Tables& tables_;
   const FlameStacks same_;
   const size_t most_;
+  const RareFunctions mark_;
   FlameRoots roots_;
   std::vector<uint32_t> root_of_series_;  // and one more; 0: not known yet
   uint64_t rare_up_to_ = 0;
+  uint64_t pruned_up_to_ = 0;
   RareTotals& order_;
   std::vector<Stack>& stacks_;
   const Row* last_row_ = nullptr;
+  TreePruner& pruner_;
   std::vector<FlameNode>& nodes_;
   std::vector<uint32_t> root_nodes_;  // by root; 0: not in the tree
   std::vector<uint32_t> numbers_;     // by node of the file
@@ -153,6 +172,7 @@ class FileFlame::Room {
 
   RareTotals order_;
   std::vector<Stack> stacks_;
+  TreePruner pruner_;
   std::vector<FlameNode> nodes_;
   std::vector<Places> places_;
 };

@@ -29,53 +29,78 @@ constexpr size_t kFileNodesOfEach = 2;
 
 }  // namespace
 
-// Puts the wanted rows of one file into the tree.
+// Puts the wanted samples of one file into the tree.
 class FlameAdder::File {
  public:
   File(const Tables& tables, FlameAdder& adder)
       : tables_(tables),
         adder_(adder),
         filter_(tables, adder.selection_),
-        counts_(tables),
         strings_(tables.strings.size()),
         frames_(tables.functions.size()),
-        mark_(FindMark(tables)),
-        flame_(tables, kFileNodesOfEach * adder.bounds_.nodes,
-               adder.flame_room_) {}
+        mark_(tables) {}
 
   Status Add() {
     if (auto right = CheckTables(tables_); !right) return right;
     adder_.kind_.Enter(tables_, filter_);
-    AddRows();
-    auto added = flame_.Finish(
-        [this](std::span<const FlameNode> nodes) { return AddTree(nodes); });
+    PartCounts counts(tables_);
+    FileFlame flame(tables_, NodesOfFile(), adder_.flame_room_);
+    AddRows(counts, flame);
+    auto added = flame.Finish([&](std::span<const FlameNode> nodes) {
+      return AddTree(nodes, flame.roots().all());
+    });
     if (!added) return added;
     AddUpTo64Bits(adder_.rare_up_to_,
-                  std::max(rare_up_to_, flame_.rare_up_to()));
+                  std::max(rare_up_to_, flame.rare_up_to()));
     for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
-      if (filter_.HasPart(i)) AddPart(i);
+      if (!filter_.HasPart(i)) continue;
+      adder_.builder_.Add(counts.Of(i));
+      AddPart(tables_.parts[i]);
     }
     return {};
   }
 
+  Status Add(const StoredFlames& flames) {
+    if (auto right = CheckFunctions(tables_); !right) return right;
+    adder_.kind_.Enter(tables_, filter_);
+    const StoredFlame& flame =
+        FindFlame(flames, tables_, adder_.kind_.name(), adder_.kind_.unit());
+    if (auto added = AddTree(NodesOf(flames, flame), RootsOf(flames, flame));
+        !added) {
+      return added;
+    }
+    AddUpTo64Bits(adder_.rare_up_to_, std::max(rare_up_to_, flame.rare_up_to));
+    adder_.builder_.Add(AccountingOf(flames, flame, tables_));
+    for (const Part& part : tables_.parts) AddPart(part);
+    return {};
+  }
+
  private:
-  void AddRows() {
+  size_t NodesOfFile() const {
+    return std::max(kStoredFlameNodes, MostNodes());
+  }
+  size_t MostNodes() const { return kFileNodesOfEach * adder_.bounds_.nodes; }
+
+  void AddRows(PartCounts& counts, FileFlame& flame) {
     for (const Row& row : tables_.rows) {
       if (!filter_.HasPart(row.part)) continue;
       const Series& series = tables_.series[row.series];
       if (!filter_.HasRow(row) || !adder_.kind_.Has(series)) {
-        counts_.LeaveOut(row);
+        counts.LeaveOut(row);
         continue;
       }
-      counts_.Take(row);
-      flame_.Add(row, adder_.kind_.ValueOfRow(series, row));
+      counts.Take(row);
+      flame.Add(row, adder_.kind_.ValueOfRow(series, row));
     }
   }
 
-  Status AddTree(std::span<const FlameNode> nodes) {
+  Status AddTree(std::span<const FlameNode> nodes,
+                 std::span<const FlameRoot> roots) {
     const uint64_t rare = adder_.AddTree(
-        nodes, kFileNodesOfEach * adder_.bounds_.nodes,
-        [this](const FlameNode& node) { return FrameOf(node); },
+        nodes, MostNodes(),
+        [&](const FlameNode& node) {
+          return node.parent == 0 ? RootOf(roots[node.frame]) : FrameOf(node);
+        },
         [this](const FlameNode& node) { return IsMark(node); });
     AddUpTo64Bits(rare_up_to_, rare);
     if (adder_.builder_.memory_bytes() <= adder_.bounds_.max_bytes) return {};
@@ -85,29 +110,16 @@ class FlameAdder::File {
                             adder_.bounds_.max_bytes >> 20));
   }
 
-  static std::optional<uint32_t> FindMark(const Tables& tables) {
-    const auto found = std::ranges::find(
-        tables.functions, kRareCallees, [&](const Function& function) {
-          return tables.strings.Get(function.name);
-        });
-    if (found == tables.functions.end()) return std::nullopt;
-    return found->name;
-  }
-
-  // A file that was thinned out has marks of its own.
   bool IsMark(const FlameNode& node) const {
-    return node.frame == FileFlame::kRareFrame ||
-           (mark_ && tables_.functions[node.frame].name == *mark_);
+    return node.frame == kRareFrame || mark_.Is(node.frame);
   }
 
-  uint32_t FrameOf(const FlameNode& node) {
-    if (node.parent == 0) return RootOf(node.frame);
-    if (node.frame == FileFlame::kRareFrame) return adder_.RareFrame(false);
+  FrameId FrameOf(const FlameNode& node) {
+    if (node.frame == kRareFrame) return adder_.RareFrame(node.is_kernel != 0);
     return FrameOf(node.frame);
   }
 
-  uint32_t RootOf(uint32_t number) {
-    FlameRoot root = flame_.roots().all()[number];
+  uint32_t RootOf(FlameRoot root) {
     root.comm = String(root.comm);
     return adder_.RootOf(root);
   }
@@ -132,9 +144,7 @@ class FlameAdder::File {
     return *known;
   }
 
-  void AddPart(uint32_t number) {
-    const Part& part = tables_.parts[number];
-    adder_.builder_.Add(counts_.Of(number));
+  void AddPart(const Part& part) {
     if (adder_.coverage_.Add(tables_, part) == CoverageAdder::Step::kFirst) {
       adder_.metadata_.start_unix_ns = part.start_unix_ns;
     }
@@ -161,11 +171,9 @@ class FlameAdder::File {
   const Tables& tables_;
   FlameAdder& adder_;
   const FileFilter filter_;
-  PartCounts counts_;
   std::vector<std::optional<StringId>> strings_;
   std::vector<std::optional<FrameId>> frames_;
-  const std::optional<uint32_t> mark_;  // the string kRareCallees
-  FileFlame flame_;
+  const RareFunctions mark_;
   uint64_t rare_up_to_ = 0;
 };
 
@@ -177,6 +185,15 @@ FlameAdder::FlameAdder(Selection selection, const Bounds& bounds)
 
 Status FlameAdder::Add(const Tables& tables) {
   return File(tables, *this).Add();
+}
+
+Status FlameAdder::AddFlames(const Tables& tables, const StoredFlames& flames) {
+  return File(tables, *this).Add(flames);
+}
+
+bool FlameAdder::TakesFlames(const Selection& selection, size_t nodes) {
+  return !selection.HasFilter() &&
+         kFileNodesOfEach * nodes <= kStoredFlameNodes;
 }
 
 uint32_t FlameAdder::ChildOf(uint32_t parent, uint32_t frame, bool is_kernel) {

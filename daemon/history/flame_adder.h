@@ -14,6 +14,7 @@
 #include "daemon/history/flame_nodes.h"
 #include "daemon/history/one_kind.h"
 #include "daemon/history/selection.h"
+#include "daemon/history/stored_flames.h"
 #include "daemon/history/tables.h"
 #include "daemon/profile/id_index.h"
 #include "daemon/profile/profile.h"
@@ -49,6 +50,12 @@ class FlameAdder {
   // functions, and nothing may be added any more. O(n log n) of the file and
   // the nodes of its tree.
   ksym::Status Add(const Tables& tables);
+  // The same of a file whose flames were read in place of its stacks and rows.
+  // TakesFlames(), and all of its parts are of the selection's time. O(the
+  // tables and the nodes of the flame).
+  ksym::Status AddFlames(const Tables& tables, const StoredFlames& flames);
+  // Whether a flame graph can be made of what files store.
+  static bool TakesFlames(const Selection& selection, size_t nodes);
   const RangeCoverage& coverage() const { return coverage_.coverage(); }
   // A profile of one kind. Its warnings say below which use stacks were put
   // together.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +23,9 @@ struct FlameNode {
 
 // A frame's number has 31 bits; there are never so many.
 inline constexpr uint32_t kAllFrames = (uint32_t{1} << 31) - 1;
+
+// The frame, on either side, that stands for callees that are too small.
+inline constexpr uint32_t kRareFrame = kAllFrames;
 
 // What each node stands for with all that it calls: never more than its caller.
 // `totals` may have others, whose memory is used again.
@@ -55,6 +60,32 @@ class RareTotals {
   size_t most_ = 0;
   std::optional<uint64_t> least_;  // more than stay are no less than this
   std::vector<uint64_t> largest_;
+};
+
+// Makes the smallest nodes of a tree kRareFrame of their callers. What it made
+// stays until it is asked again, and its memory is used again then.
+class TreePruner {
+ public:
+  // Whether a node that is no root stands for callees, in whatever way.
+  using IsMark = std::function<bool(const FlameNode& node)>;
+
+  // Leaves `most` nodes at the most, and all roots and marks besides.
+  std::span<const FlameNode> Prune(std::span<const FlameNode> nodes,
+                                   size_t most, const IsMark& is_mark);
+  // The most that a node was of that did not stay; 0: all did.
+  uint64_t rare_up_to() const { return rare_up_to_; }
+
+ private:
+  uint32_t Add(const FlameNode& node);
+  uint32_t MarkOf(uint32_t parent, bool is_kernel);
+
+  std::vector<uint64_t> totals_;
+  RareTotals order_;
+  std::vector<uint32_t> places_;  // by node: where it is among those that stay
+  std::vector<FlameNode> kept_;
+  // By node that stays, and side; 0: there is none.
+  std::vector<std::array<uint32_t, 2>> marks_;
+  uint64_t rare_up_to_ = 0;
 };
 
 }  // namespace profd::history

@@ -49,6 +49,13 @@ bool IsWithin(const FileName& name, const Selection& selection) {
          name.end_s <= selection.until_unix_ns / kNsPerSecond;
 }
 
+bool IsWithin(const Tables& tables, const Selection& selection) {
+  return std::ranges::all_of(tables.parts, [&](const Part& part) {
+    return part.start_unix_ns >= selection.from_unix_ns &&
+           part.start_unix_ns < selection.until_unix_ns;
+  });
+}
+
 // One pass over a folder's files.
 class FolderPass {
  public:
@@ -100,7 +107,15 @@ class FolderPass {
  private:
   Status Add(const FileName& name, std::string_view bytes) {
     ++read_.files;
-    auto file = DecodeFile(name, bytes, wanted_.content, std::move(room_));
+    const Content content =
+        wanted_.takes_flames && IsWithin(name, wanted_.selection)
+            ? Content::kFlames
+            : wanted_.content;
+    auto file = DecodeFile(name, bytes, content, std::move(room_));
+    // A name may be that of another time.
+    if (file && file->flames && !IsWithin(file->tables, wanted_.selection)) {
+      file = DecodeFile(name, bytes, wanted_.content, std::move(file->tables));
+    }
     if (!file) {
       NoteBad(name, file.error());
       return {};
@@ -267,6 +282,7 @@ Result<FileContent> DecodeFile(const FileName& name, std::string_view bytes,
       return Fail(ErrorCode::kCorrupt, "its name is that of another file");
     }
     file.tables = std::move(segment->tables);
+    file.flames = std::move(segment->flames);
     return file;
   }
   auto journal = DecodeJournal(bytes);

@@ -61,6 +61,7 @@ struct FileContent {
   uint64_t bytes = 0;
   Tables tables;
   size_t torn_bytes = 0;  // of a journal, behind its last good record
+  std::optional<StoredFlames> flames = std::nullopt;  // as DecodeSegment() says
 };
 
 // kCorrupt also where a name has other sequence numbers than the header. All of
@@ -85,6 +86,8 @@ struct FilesWanted {
   Content content = Content::kAll;  // of segments, or more
   // A segment's summary is read in its place if all of it is in the times.
   bool takes_summaries = false;
+  // Its flames are read in place of stacks and rows, if all of it is.
+  bool takes_flames = false;
 };
 
 // Reads the files of a history that may have parts of a time, also while it is

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "daemon/base/now_ns.h"
+#include "daemon/history/joined_columns.h"
 #include "daemon/history/limits.h"
 #include "ksym/base/byte_reader.h"
 #include "ksym/base/byte_writer.h"
@@ -37,10 +38,13 @@ constexpr int kHourLevel = 17;
 // The checksum is of what is before it, and of the list of columns behind it.
 constexpr size_t kSegmentChecksumAt = 32;
 constexpr size_t kColumnEntryBytes = 12;
-// A segment has its summary behind the columns.
+// A segment has its summary behind the columns, and its flames behind that.
 constexpr uint32_t kFirstVersionWithSummary = 4;
+constexpr uint32_t kFirstVersionWithFlames = 5;
+constexpr size_t kExtras = 2;
 static_assert(kSegmentHeaderBytes ==
-              kSegmentChecksumAt + 4 + (kColumns + 1) * kColumnEntryBytes);
+              kSegmentChecksumAt + 4 +
+                  (kColumns + kExtras) * kColumnEntryBytes);
 
 std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -81,26 +85,12 @@ Status TooLarge() {
   return Fail(ErrorCode::kLimit, "holds more than a file may");
 }
 
-// The payload of a record: each column behind its size.
-std::string Join(const Columns& columns) {
-  ksym::ByteWriter writer;
-  for (const std::string& column : columns) {
-    writer.WriteUleb128(column.size());
-    writer.WriteText(column);
-  }
-  return std::string(TextOfBytes(writer.bytes()));
-}
-
 // Those that the version lacks are empty.
 Result<ColumnViews> Split(std::string_view payload, size_t columns) {
-  ksym::ByteReader reader(BytesOf(payload));
   ColumnViews views;
-  for (std::string_view& view : std::span(views).first(columns)) {
-    const uint64_t size = reader.ReadUleb128();
-    view = reader.ReadString(size);
-  }
-  if (!reader.ok() || !reader.AtEnd()) {
-    return Fail(ErrorCode::kCorrupt, "columns do not fill their record");
+  if (auto done = SplitColumns(payload, std::span(views).first(columns));
+      !done) {
+    return Fail(std::move(done.error()));
   }
   return views;
 }
@@ -156,15 +146,18 @@ struct ColumnEntry {
   uint32_t size = 0;
   uint32_t checksum = 0;
 };
-using ColumnEntries = std::array<ColumnEntry, kColumns + 1>;
+using ColumnEntries = std::array<ColumnEntry, kColumns + kExtras>;
 
 struct SegmentHeader {
   Sequences sequences;
   size_t columns = 0;  // of tables
-  bool has_summary = false;
-  ColumnEntries entries = {};  // the summary's is behind those of the columns
+  size_t extras = 0;   // the summary, then the flames
+  // The entries of extras that it does not have say that these are empty.
+  ColumnEntries entries = {};
 
-  size_t all_columns() const { return columns + (has_summary ? 1 : 0); }
+  size_t all_columns() const { return columns + extras; }
+  const ColumnEntry& summary() const { return entries[columns]; }
+  const ColumnEntry& flames() const { return entries[columns + 1]; }
   size_t bytes() const {
     return kSegmentChecksumAt + 4 + all_columns() * kColumnEntryBytes;
   }
@@ -198,7 +191,8 @@ Result<SegmentHeader> ReadSegmentHeader(std::string_view bytes) {
   SegmentHeader header = {
       .sequences = {.first = start->sequence, .last = reader.Read<uint64_t>()},
       .columns = start->columns,
-      .has_summary = start->version >= kFirstVersionWithSummary};
+      .extras = (start->version >= kFirstVersionWithSummary ? size_t{1} : 0) +
+                (start->version >= kFirstVersionWithFlames ? 1 : 0)};
   const auto columns = reader.Read<uint32_t>();
   const auto checksum = reader.Read<uint32_t>();
   const std::string_view list =
@@ -244,7 +238,7 @@ std::string JournalHeader(uint64_t sequence) {
 }
 
 Result<std::string> EncodeRecord(Tables& tables, const Sizes& from) {
-  const std::string payload = Join(EncodeColumns(tables, from));
+  const std::string payload = JoinColumns(EncodeColumns(tables, from));
   if (payload.size() > kMaxColumnBytes) return Fail(TooLarge().error());
   const auto packed = Pack(payload, kRecordLevel);
   if (!packed) return Fail(packed.error());
@@ -288,12 +282,13 @@ Result<JournalContent> DecodeJournal(std::string_view bytes) {
 }
 
 Result<std::string> EncodeSegment(Tables& tables, Sequences sequences,
-                                  Tables* summary) {
+                                  const SegmentExtras& extras) {
   const Columns columns = EncodeColumns(tables, {});
-  std::string summary_bytes;
-  if (summary != nullptr) summary_bytes = Join(EncodeColumns(*summary, {}));
-  // A summary that readers would refuse only costs room.
-  if (summary_bytes.size() > kMaxColumnBytes) summary_bytes.clear();
+  std::array<std::string, kExtras> more;
+  if (extras.summary != nullptr) {
+    more[0] = JoinColumns(EncodeColumns(*extras.summary, {}));
+  }
+  if (extras.flames != nullptr) more[1] = EncodeFlames(*extras.flames);
   // Several numbers are those of an hour. Neither that nor what was thinned out
   // is packed again, and both are kept for long.
   const bool is_last_form =
@@ -314,14 +309,18 @@ Result<std::string> EncodeSegment(Tables& tables, Sequences sequences,
   for (const std::string& column : columns) {
     if (auto added = add(column); !added) return Fail(added.error());
   }
-  if (auto added = add(summary_bytes); !added) return Fail(added.error());
+  for (std::string& extra : more) {
+    // One that readers would refuse only costs room.
+    if (extra.size() > kMaxColumnBytes) extra.clear();
+    if (auto added = add(extra); !added) return Fail(added.error());
+  }
   if (data.size() > kMaxStoredBytes) return Fail(TooLarge().error());
   ksym::ByteWriter writer;
   writer.WriteText(kSegmentMagic);
   writer.Write(kFormatVersion);
   writer.Write(sequences.first);
   writer.Write(sequences.last);
-  writer.Write(static_cast<uint32_t>(kColumns + 1));
+  writer.Write(static_cast<uint32_t>(kColumns + kExtras));
   writer.Write(Checksum(TextOfBytes(entries.bytes()),
                         Checksum(TextOfBytes(writer.bytes()))));
   writer.WriteBytes(entries.bytes());
@@ -336,27 +335,37 @@ Result<SegmentContent> DecodeSegment(std::string_view bytes, Content content,
   room.Clear();
   SegmentContent segment = {.tables = std::move(room),
                             .sequences = header->sequences};
+  if (content == Content::kFlames && header->flames().size == 0) {
+    content = Content::kAll;
+  }
   ksym::ByteReader reader(BytesOf(bytes.substr(header->bytes())));
-  Columns unpacked;
-  ColumnViews views;
+  std::array<std::string, kColumns + kExtras> unpacked;
   for (size_t i = 0; i < header->all_columns(); ++i) {
     const ColumnEntry& entry = header->entries[i];
     const std::string_view packed = reader.ReadString(entry.packed_size);
     if (!reader.ok() || Checksum(packed) != entry.checksum) {
       return Fail(ErrorCode::kCorrupt, "a column is damaged");
     }
-    if (i == header->columns || !HasColumn(content, i)) continue;
+    const bool is_wanted = i < header->columns ? HasColumn(content, i)
+                                               : content == Content::kFlames &&
+                                                     i > header->columns;
+    if (!is_wanted) continue;
     auto column = Unpack(packed, entry.size);
     if (!column) return Fail(column.error());
     unpacked[i] = std::move(*column);
-    views[i] = unpacked[i];
   }
   if (!reader.AtEnd()) {
     return Fail(ErrorCode::kCorrupt, "there are bytes behind its end");
   }
+  ColumnViews views;
+  std::copy_n(unpacked.begin(), header->columns, views.begin());
   if (auto done = AppendColumns(views, segment.tables, content); !done) {
     return Fail(std::move(done.error()));
   }
+  if (content != Content::kFlames) return segment;
+  auto flames = DecodeFlames(unpacked[header->columns + 1], segment.tables);
+  if (!flames) return Fail(std::move(flames.error()));
+  segment.flames = std::move(*flames);
   return segment;
 }
 
@@ -369,8 +378,8 @@ Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning) {
   SegmentOutline outline = {.sequences = header->sequences,
                             .most = MostElements(sizes),
                             .text_bytes = sizes[kTextColumn]};
-  const ColumnEntry& summary = header->entries[header->columns];
-  if (!header->has_summary || summary.size == 0) return outline;
+  const ColumnEntry& summary = header->summary();
+  if (summary.size == 0) return outline;
   outline.summary = {.offset = header->bytes(),
                      .packed_size = summary.packed_size,
                      .size = summary.size,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "daemon/history/columns.h"
+#include "daemon/history/stored_flames.h"
 #include "daemon/history/tables.h"
 #include "ksym/base/result.h"
 
@@ -16,8 +17,8 @@ namespace profd::history {
 // The two kinds of files, as bytes; docs/formats.md gives the layout. All
 // decoders take bytes of anyone and hold to daemon/history/limits.h.
 // Files are written in this version. Those before are read as well: version 1
-// has no names of cgroups, 2 no thinnings, 3 no summaries.
-inline constexpr uint32_t kFormatVersion = 4;
+// has no names of cgroups, 2 no thinnings, 3 no summaries, 4 no flames.
+inline constexpr uint32_t kFormatVersion = 5;
 inline constexpr size_t kJournalHeaderBytes = 24;
 inline constexpr size_t kRecordHeaderBytes = 12;
 
@@ -50,24 +51,30 @@ struct Sequences {
   friend bool operator==(const Sequences&, const Sequences&) = default;
 };
 
-// All of `tables` as one file; sorts its rows, and those of the summary
-// (daemon/history/summary.h), which it may be without. kLimit: it would be
-// larger than a reader takes.
+// A segment may be without these.
+struct SegmentExtras {
+  Tables* summary = nullptr;  // daemon/history/summary.h; its rows are sorted
+  const StoredFlames* flames = nullptr;
+};
+// All of `tables` as one file; sorts its rows. kLimit: it would be larger than
+// a reader takes.
 ksym::Result<std::string> EncodeSegment(Tables& tables, Sequences sequences,
-                                        Tables* summary = nullptr);
+                                        const SegmentExtras& extras = {});
 struct SegmentContent {
   Tables tables;
   Sequences sequences;
+  std::optional<StoredFlames> flames = std::nullopt;
 };
-// All of the content or nothing. `room` has the tables of a file that is not
-// needed any more: their memory is used again.
+// All of the content or nothing. A file without flames gives all that it has
+// where these are asked for. `room` has the tables of a file that is not needed
+// any more: their memory is used again.
 ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes,
                                            Content content = Content::kAll,
                                            Tables room = {});
 
 // What the beginning of a segment says of it. Each is larger, also one of an
 // older version, whose header is smaller.
-inline constexpr size_t kSegmentHeaderBytes = 720;
+inline constexpr size_t kSegmentHeaderBytes = 732;
 struct SegmentOutline {
   // Where the summary is in the file, packed, and what it is then.
   struct Summary {

@@ -20,6 +20,11 @@ inline constexpr size_t kMaxRows = size_t{1} << 20;
 inline constexpr size_t kMaxCgroupNames = size_t{1} << 16;
 // What says that it was thinned out.
 inline constexpr size_t kMaxThinnings = 1;
+// Flames that a segment stores: of each kind of samples, and of none; their
+// roots and nodes together.
+inline constexpr size_t kMaxFlames = 17;
+inline constexpr size_t kMaxFlameRoots = size_t{1} << 16;
+inline constexpr size_t kMaxFlameNodes = size_t{1} << 19;
 inline constexpr size_t kMaxParts = size_t{1} << 16;
 // Functions of the stacks of all rows that differ from the row before: what
 // there is to walk through.

@@ -12,11 +12,13 @@
 namespace profd::history {
 
 // The one kind of samples that a table or a time line adds up: that of a name,
-// or, where none was asked for, the first of the first part. Its samples count
+// or, where none was asked for, the first of the first part; of a unit, or that
+// of the first kind with this name. Its samples count
 // as what they stand for, so that those of several rates can be added.
 class OneKind {
  public:
-  explicit OneKind(std::string name) : name_(std::move(name)) {}
+  explicit OneKind(std::string name, std::string unit = {})
+      : name_(std::move(name)), unit_(std::move(unit)) {}
 
   // Before the rows of a file are asked for.
   void Enter(const Tables& tables, const FileFilter& filter);

@@ -36,7 +36,16 @@ auto AddFiles(const std::string& folder, const FilesWanted& wanted,
       folder, wanted,
       [&] {
         adder = std::make_unique<Adder>(make());
-        return [&](const FileContent& file) { return adder->Add(file.tables); };
+        return [&](const FileContent& file) -> ksym::Status {
+          if constexpr (requires {
+                          adder->AddFlames(file.tables, *file.flames);
+                        }) {
+            if (file.flames) {
+              return adder->AddFlames(file.tables, *file.flames);
+            }
+          }
+          return adder->Add(file.tables);
+        };
       },
       bounds.is_over);
   if (!read) return Fail(std::move(read.error()));
@@ -125,7 +134,10 @@ Result<HistoryAnswer> ReadRange(const std::string& folder,
 Result<HistoryAnswer> ReadFlame(const std::string& folder,
                                 const Selection& selection, size_t nodes,
                                 const QueryBounds& bounds) {
-  auto added = AddFiles(folder, {selection}, bounds, [&] {
+  const FilesWanted wanted = {
+      .selection = selection,
+      .takes_flames = FlameAdder::TakesFlames(selection, nodes)};
+  auto added = AddFiles(folder, wanted, bounds, [&] {
     return FlameAdder(selection,
                       {.nodes = nodes, .max_bytes = bounds.max_bytes});
   });

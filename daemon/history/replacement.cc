@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/replacement.h"
 
+#include <optional>
+#include <string_view>
+#include <utility>
+
 #include "daemon/history/folder.h"
 #include "daemon/history/summary.h"
 #include "daemon/history/table_check.h"
@@ -10,6 +14,23 @@ namespace profd::history {
 using ksym::ErrorCode;
 using ksym::Fail;
 using ksym::Result;
+
+namespace {
+
+// Whether the flames that it has are of all samples.
+ksym::Status CheckFlamesOf(const FileName& name, std::string_view bytes,
+                           uint64_t samples) {
+  const auto file = DecodeFile(name, bytes, Content::kFlames);
+  if (!file) return Fail(file.error());
+  const std::optional<StoredFlames>& flames = file->flames;
+  if (!flames) return {};
+  uint64_t count = 0;
+  for (const StoredNode& node : flames->nodes) count += node.count;
+  if (count == samples) return {};
+  return Fail(ErrorCode::kCorrupt, "its flames are not those of its rows");
+}
+
+}  // namespace
 
 Result<SegmentOutline> ReadOutline(const std::string& folder,
                                    const FileName& name) {
@@ -49,8 +70,12 @@ Result<std::string> EncodeReplacement(const FileName& name, Tables tables) {
   if (!bytes) return bytes;
   const Sizes sizes = tables.sizes();
   const TableSums sums(tables);
+  const uint64_t samples = tables.count_sum;
   // There is not room for both.
   tables = Tables();
+  if (auto right = CheckFlamesOf(name, *bytes, samples); !right) {
+    return Fail(std::move(right.error()));
+  }
   const auto file = DecodeFile(name, *bytes);
   if (!file) return Fail(file.error());
   if (auto right = CheckTables(file->tables); !right) {

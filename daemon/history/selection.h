@@ -26,6 +26,12 @@ struct Selection {
   // Stacks with a function whose name has this in it, or is what follows "=".
   std::string function = {};
   std::optional<uint32_t> pid = {};
+
+  // Whether it asks for anything but a time and a kind.
+  bool HasFilter() const {
+    return pid || !unit.empty() || !container.empty() || !pod.empty() ||
+           !command.empty() || !function.empty();
+  }
 };
 
 // The wanted parts, series and stacks of one file. The tables must live longer

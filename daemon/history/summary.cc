@@ -188,7 +188,10 @@ std::optional<Tables> SummaryOf(const Tables& tables) {
 ksym::Result<std::string> EncodeSummarized(Tables& tables,
                                            Sequences sequences) {
   auto summary = SummaryOf(tables);
-  return EncodeSegment(tables, sequences, summary ? &*summary : nullptr);
+  const auto flames = FlamesOf(tables);
+  return EncodeSegment(tables, sequences,
+                       {.summary = summary ? &*summary : nullptr,
+                        .flames = flames ? &*flames : nullptr});
 }
 
 }  // namespace profd::history

@@ -23,8 +23,8 @@ inline constexpr uint64_t kSummaryPartNs = 10 * kNsPerSecond;
 // tables were checked. O(parts and rows).
 std::optional<Tables> SummaryOf(const Tables& tables);
 
-// EncodeSegment() with the summary, where there is one. The tables were
-// checked.
+// EncodeSegment() with the summary and the flames, where there are some. The
+// tables were checked.
 ksym::Result<std::string> EncodeSummarized(Tables& tables, Sequences sequences);
 
 }  // namespace profd::history

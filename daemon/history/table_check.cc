@@ -78,7 +78,7 @@ Status CheckPartsAndRows(const Tables& tables) {
 
 }  // namespace
 
-Status CheckTables(const Tables& tables) {
+Status CheckFunctions(const Tables& tables) {
   for (const Function& function : tables.functions) {
     if (KindOfFunction(tables, function) == nullptr ||
         !FindReason(tables.strings.Get(function.reason))) {
@@ -87,6 +87,11 @@ Status CheckTables(const Tables& tables) {
                   "that is not known");
     }
   }
+  return {};
+}
+
+Status CheckTables(const Tables& tables) {
+  if (auto known = CheckFunctions(tables); !known) return known;
   const auto depths = CheckNodes(tables);
   if (!depths) return Fail(depths.error());
   if (CountSteps(tables, *depths) > kMaxStackSteps) {

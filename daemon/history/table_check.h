@@ -18,6 +18,9 @@ namespace profd::history {
 // kCorrupt, kUnsupported: not. O(the file).
 ksym::Status CheckTables(const Tables& tables);
 
+// The words of its functions alone.
+ksym::Status CheckFunctions(const Tables& tables);
+
 // The functions of all different stacks of its rows, as kMaxStackSteps bounds
 // them. The tables were checked. O(rows and nodes).
 uint64_t StackSteps(const Tables& tables);

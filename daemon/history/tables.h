@@ -89,6 +89,8 @@ struct Part {
 struct Counter {
   uint32_t name = 0;  // a string: see FindCounter()
   uint64_t value = 0;
+
+  friend bool operator==(const Counter&, const Counter&) = default;
 };
 
 // Whose samples.

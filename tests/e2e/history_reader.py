@@ -21,9 +21,13 @@ TABLES = {"functions": "suuuuuuuu", "nodes": "du", "kinds": "uuuuuu",
           "series": "uusuuuuu", "rows": "ssssuu", "names": "suuu",
           "thinning": "u"}
 # The tables that each version of the format brought.
-NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"], 4: []}
-# From which on the last column of a segment is its summary.
+NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"], 4: [], 5: []}
+# From which on a segment has a summary behind its columns, and flames behind
+# that.
 SUMMARY_VERSION = 4
+FLAMES_VERSION = 5
+FLAME_TABLES = {"flames": "uuuuuu", "roots": "uuuu", "nodes": "duuuu",
+                "counters": "uu"}
 
 
 def unpack(packed, size):
@@ -47,12 +51,32 @@ def number(data, at, is_signed=False):
     return value, at
 
 
+def read_tables(columns, codes_of_tables, tables):
+    """Appends what columns have to lists of tuples."""
+    columns = iter(columns)
+    for name, codes in codes_of_tables.items():
+        there, read = len(tables[name]), []
+        for code in codes:
+            data, values, at, before = next(columns), [], 0, 0
+            while at < len(data):
+                value, at = number(data, at, code == "s")
+                if code == "s":
+                    value = before = before + value
+                elif code == "d":
+                    value = there + len(values) - value
+                values.append(value)
+            read.append(values)
+        assert len({len(values) for values in read}) == 1, name
+        tables[name].extend(zip(*read))
+    assert next(columns, None) is None
+
+
 class File:
     """The tables of one file, each a list of tuples."""
 
     def __init__(self):
         self.strings = [""]
-        self.summary = None
+        self.summary = self.flames = None
         self.tables = {name: [] for name in TABLES}
         self.tables["nodes"].append((0, 0))
 
@@ -70,23 +94,7 @@ class File:
                                                                  "replace"))
             begin += size
         assert begin == len(texts)
-        next_column = 2
-        for name, codes in TABLES.items():
-            table = self.tables[name]
-            there, read = len(table), []
-            for code in codes:
-                data, values, at, before = columns[next_column], [], 0, 0
-                next_column += 1
-                while at < len(data):
-                    value, at = number(data, at, code == "s")
-                    if code == "s":
-                        value = before = before + value
-                    elif code == "d":
-                        value = there + len(values) - value
-                    values.append(value)
-                read.append(values)
-            assert len({len(values) for values in read}) == 1, name
-            table.extend(zip(*read))
+        read_tables(columns[2:], TABLES, self.tables)
 
     def stack(self, node):
         """Names, outermost first."""
@@ -95,6 +103,21 @@ class File:
             node, function = self.tables["nodes"][node]
             names.append(self.strings[self.tables["functions"][function][0]])
         return names[::-1]
+
+    def shown(self, function):
+        """The function as a flame graph shows it."""
+        name, module, _, _, _, kind, reason, _, flags = \
+            self.tables["functions"][function]
+        return (*(self.strings[text] for text in (name, module, kind, reason)),
+                flags)
+
+    def shown_stack(self, node):
+        """The same of a stack's functions, outermost first."""
+        functions = []
+        while node:
+            node, function = self.tables["nodes"][node]
+            functions.append(self.shown(function))
+        return functions[::-1]
 
     def by_cgroup(self):
         """Samples by cgroup and kind."""
@@ -145,6 +168,122 @@ def read_summary(payload, version):
     return file
 
 
+class Flames:
+    """The trees of a segment, for flame graphs of all of it."""
+
+    def __init__(self, payload):
+        self.tables = {name: [] for name in FLAME_TABLES}
+        self.tables["nodes"].append((0, 0, 0, 0, 0))
+        read_tables(split(payload), FLAME_TABLES, self.tables)
+
+    def check(self, file):
+        """Whether they say what the file's rows say."""
+        node, root, counter = 1, 0, 0
+        kinds = file.tables["kinds"]
+        named = {kind[:2] for kind in kinds if kind[0]}
+        assert len(self.tables["flames"]) == 1 + len(named)
+        for i, flame in enumerate(self.tables["flames"]):
+            kind, rare, value_of_sample, roots, nodes, counters = flame
+            alike = set()
+            if i > 0:
+                named.remove(kinds[kind][:2])
+                alike = {other for other in range(len(kinds))
+                         if kinds[other][:2] == kinds[kind][:2]}
+            shown = self.sums(file, (node, nodes), (root, roots),
+                              value_of_sample)
+            check_flame(shown, sums_of_stacks(file, alike), rare)
+            said = {file.strings[name]: value for name, value
+                    in self.tables["counters"][counter:counter + counters]}
+            assert said == counters_of(file, alike)
+            node, root, counter = node + nodes, root + roots, counter + counters
+        assert (node, root, counter) == tuple(
+            len(self.tables[name]) for name in ("nodes", "roots", "counters"))
+
+    def sums(self, file, places, roots, value_of_sample):
+        """(count, value), with all that is called, by path."""
+        first, count = places
+        paths, sums = {}, {}
+        own_root = roots[0]
+        for place in range(first, first + count):
+            parent, frame, is_kernel, *_ = self.tables["nodes"][place]
+            if parent == 0:
+                comm, *states = self.tables["roots"][own_root]
+                paths[place] = ((file.strings[comm], *states),)
+                own_root += 1
+            else:
+                paths[place] = (*paths[parent],
+                                (is_kernel, frame and file.shown(frame - 1)))
+        assert own_root == sum(roots)
+        totals = collections.defaultdict(lambda: [0, 0])
+        for place in range(first + count - 1, first - 1, -1):
+            parent, _, _, count, more = self.tables["nodes"][place]
+            totals[place][0] += count
+            totals[place][1] += count * value_of_sample + more
+            for i in (0, 1):
+                totals[parent][i] += totals[place][i]
+            # Stacks below a mark are not told apart.
+            if all(frame for _, frame in paths[place][1:]):
+                assert paths[place] not in sums
+                sums[paths[place]] = tuple(totals[place])
+        sums[()] = tuple(totals[0])
+        return sums
+
+
+def sums_of_stacks(file, kinds):
+    """The same of all rows of some kinds."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for series, user, kernel, _, count, value in file.tables["rows"]:
+        comm, _, _, _, kind, *states = file.tables["series"][series]
+        if kind not in kinds:
+            continue
+        _, _, _, rate, period, has_values = file.tables["kinds"][kind]
+        if not has_values:
+            value = count * (10**9 // rate if rate else period)
+        path = [(file.strings[comm], *states)]
+        path += [(0, function) for function in file.shown_stack(user)]
+        path += [(1, function) for function in file.shown_stack(kernel)]
+        for length in range(len(path) + 1):
+            of_path = sums[tuple(path[:length])]
+            of_path[0] += count
+            of_path[1] += value
+    return {path: tuple(of_path) for path, of_path in sums.items()} or {
+        (): (0, 0)}
+
+
+def check_flame(shown, all_sums, rare):
+    assert all(all_sums[path] == of_path for path, of_path in shown.items())
+    for path, (_, value) in all_sums.items():
+        assert path in shown or value <= rare
+
+
+def counters_of(file, kinds):
+    """The sums of the counters of all parts, less the samples of other kinds."""
+    others, damaged = collections.Counter(), collections.Counter()
+    causes = {"stack-fault": {4}, "collision": {5}, "truncated": {2}}
+    for series, _, _, part, count, _ in file.tables["rows"]:
+        *_, kind, user, kernel, _ = file.tables["series"][series]
+        if kind not in kinds:
+            others[part] += count
+            continue
+        for cause, states in causes.items():
+            damaged[part, cause] += count * bool(states & {user, kernel})
+        damaged[part, "broken"] += count * (user == 3 or user >= 6)
+    sums, first = collections.Counter(), 0
+    for number_of_part, (_, _, _, counters) in enumerate(file.tables["parts"]):
+        said = {file.strings[name]: value for name, value
+                in file.tables["counters"][first:first + counters]}
+        first += counters
+        if number_of_part in others:
+            said = {name: value for name, value in said.items()
+                    if not name.startswith(("damaged ", "end ", "helped"))}
+            for name in ("taken", "emitted"):
+                said[name] -= others[number_of_part]
+            for cause in (*causes, "broken"):
+                said["damaged " + cause] = damaged[number_of_part, cause]
+        sums.update(said)
+    return {name: value for name, value in sums.items() if value}
+
+
 def read_segment(data):
     assert data[:8] == b"KSYMHSG\n"
     count, checksum = struct.unpack("<II", data[28:36])
@@ -158,12 +297,18 @@ def read_segment(data):
         at += packed_size
     assert at == len(data)
     file = File()
+    flames = b""
+    if version_of(data) >= FLAMES_VERSION:
+        flames = columns.pop()
     if version_of(data) >= SUMMARY_VERSION:
         file.summary = read_summary(columns.pop(), version_of(data))
     file.append(columns, version_of(data))
     assert len(file.tables["thinning"]) <= 1
     if file.summary:
         assert file.summary.by_cgroup() == file.by_cgroup()
+    if flames:
+        file.flames = Flames(flames)
+        file.flames.check(file)
     return file
 
 

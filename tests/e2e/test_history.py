@@ -97,7 +97,8 @@ class HistoryTest(ServiceCase):
         files = [(version, kind, name, samples, function)
                  for version, samples, function in ((1, 45, "rare_2"),
                                                     (2, 5, "[no stack]"),
-                                                    (3, 5, "[no stack]"))
+                                                    (3, 5, "[no stack]"),
+                                                    (4, 5, "[no stack]"))
                  for kind, name in (
                      ("journal", "000000000007.journal"),
                      ("segment", f"000000000007-000000000007-{end - 3}-{end}"
@@ -117,6 +118,15 @@ class HistoryTest(ServiceCase):
             table = self.history(self.folder, "--from", end - 60, "--to", end,
                                  "--functions")[0]
             self.assertIn(function, table)
+
+    def test_flames_say_what_rows_say(self):
+        # The file was recorded; services' files are compared as they are read.
+        path = os.path.join(os.path.dirname(__file__), "..", "fuzz", "corpus",
+                            "history_fuzz", "flames.segment")
+        segment = history_reader.read_segment(harness.read_bytes(path))
+        self.assertEqual(len(segment.flames.tables["flames"]), 4)
+        self.assertEqual(sum(node[3] for node in
+                             segment.flames.tables["nodes"]), 600)
 
     def make_old(self):
         """Has the only segment be one of three days ago, by its name; its

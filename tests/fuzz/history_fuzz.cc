@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a file of a history, what is read of it as a profile, a table of
 // functions, a flame graph and a time line, two of them as one file, one
-// thinned out, and its summary. Fuzzers guess neither checksums nor what zstd
-// packs, so bytes that are no such file are taken as the columns of a record,
-// each behind its size. The corpus has journals, segments, also one that was
-// thinned out and one with a summary, and columns as tests/daemon/history
-// writes them.
+// thinned out, its summary, and its flames. Fuzzers guess neither checksums nor
+// what zstd packs, so bytes that are no such file are taken as the columns of a
+// record, each behind its size, and then as flames of the tables below. The
+// corpus has journals, segments, also one that was thinned out, one with a
+// summary and one with flames, columns as tests/daemon/history writes them, and
+// flames of these tables.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +23,7 @@
 #include "daemon/history/range_profile.h"
 #include "daemon/history/replacement.h"
 #include "daemon/history/segment_merger.h"
+#include "daemon/history/stored_flames.h"
 #include "daemon/history/summary.h"
 #include "daemon/history/table_check.h"
 #include "daemon/history/thinning.h"
@@ -100,17 +103,54 @@ void CheckThinning(const Tables& tables) {
   }
 }
 
+uint64_t CountIn(const profd::Profile& flame) {
+  uint64_t count = 0;
+  for (const auto& sample : flame.samples) count += sample.count;
+  if (count > flame.accounting.emitted) std::abort();
+  return count;
+}
+
 uint64_t SumOfFlame(const Tables& tables, size_t nodes) {
   FlameAdder adder({.until_unix_ns = kLastTime},
                    {.nodes = nodes, .max_bytes = kMaxProfileBytes});
   for (int i = 0; i < 2; ++i) {
     if (!adder.Add(tables)) return 0;
   }
-  const profd::Profile flame = std::move(adder).Finish();
-  uint64_t count = 0;
-  for (const auto& sample : flame.samples) count += sample.count;
-  if (count > flame.accounting.emitted) std::abort();
-  return count;
+  return CountIn(std::move(adder).Finish());
+}
+
+// A graph of flames shows no more samples than they say there were.
+profd::Profile ShowFlames(const Tables& tables, const StoredFlames& flames) {
+  FlameAdder adder({}, {.nodes = 100, .max_bytes = kMaxProfileBytes});
+  if (!adder.AddFlames(tables, flames)) return {};
+  profd::Profile flame = std::move(adder).Finish();
+  (void)CountIn(flame);
+  return flame;
+}
+
+// Flames that are made are read as they were, and show what rows show.
+void CheckFlames(const Tables& whole) {
+  Tables tables = whole;
+  if (!CheckTables(tables)) return;
+  const auto flames = FlamesOf(tables);
+  if (!flames) return;
+  const auto segment =
+      EncodeSegment(tables, {.first = 1, .last = 1}, {.flames = &*flames});
+  if (!segment) return;
+  const auto read = DecodeSegment(*segment, Content::kFlames);
+  // A few names of counters more may be too many.
+  if (!read && read.error().code() == ksym::ErrorCode::kLimit) return;
+  if (!read || !read->flames || *read->flames != *flames) std::abort();
+  FlameAdder adder({}, {.nodes = 100, .max_bytes = kMaxProfileBytes});
+  if (!adder.Add(tables)) return;
+  const profd::Profile of_rows = std::move(adder).Finish();
+  const profd::Profile shown = ShowFlames(read->tables, *read->flames);
+  if (of_rows.accounting != shown.accounting ||
+      of_rows.samples.size() != shown.samples.size() ||
+      CountIn(of_rows) != CountIn(shown) ||
+      of_rows.metadata.warnings != shown.metadata.warnings) {
+    std::abort();
+  }
 }
 
 // No sample is lost, however few nodes there may be.
@@ -122,6 +162,12 @@ uint64_t SumOfRows(const Tables& tables) {
   uint64_t count = 0;
   for (const Row& row : tables.rows) count += row.count;
   return count;
+}
+
+std::string_view SummaryIn(std::string_view segment,
+                           const SegmentOutline& outline) {
+  return segment.substr(std::min(outline.summary->offset, segment.size()),
+                        outline.summary->packed_size);
 }
 
 // A summary has all samples, is right, and is read as it was written.
@@ -136,15 +182,15 @@ void CheckSummary(Tables& tables) {
   if (!segment) return;
   const auto outline = ReadSegmentOutline(*segment);
   if (!outline || !outline->summary) std::abort();
-  const auto read = DecodeSummary(
-      *outline->summary,
-      std::string_view(*segment).substr(outline->summary->offset));
+  const auto read =
+      DecodeSummary(*outline->summary, SummaryIn(*segment, *outline));
   if (!read || read->rows.size() != summary->rows.size()) std::abort();
 }
 
 void Check(Tables& tables) {
   CheckSums(tables);
   CheckFlame(tables);
+  CheckFlames(tables);
   CheckSummary(tables);
   CheckMerge(tables);
   CheckThinning(tables);
@@ -169,6 +215,32 @@ void Check(Tables& tables) {
   }
 }
 
+// With a function, two kinds and a part.
+Tables TablesOfFlames() {
+  Tables tables;
+  const auto text = [&](std::string_view words) {
+    return tables.strings.Intern(words);
+  };
+  tables.functions = {
+      {.name = text("main"), .kind = text("user"), .flags = Function::kInFile}};
+  tables.kinds = {{.name = text("cpu"), .unit = text("nanoseconds")},
+                  {.name = text("blocked"), .unit = text("nanoseconds")}};
+  tables.settings = {{.kinds = 2}};
+  tables.parts = {{.start_unix_ns = 1, .duration_ns = 1}};
+  (void)text("taken");
+  (void)text("emitted");
+  return tables;
+}
+
+void CheckBytesOfFlames(std::string_view bytes) {
+  const Tables tables = TablesOfFlames();
+  const auto flames = DecodeFlames(bytes, tables);
+  if (!flames) return;
+  (void)ShowFlames(tables, *flames);
+  const auto again = DecodeFlames(EncodeFlames(*flames), tables);
+  if (!again || *again != *flames) std::abort();
+}
+
 void CheckColumns(std::string_view bytes) {
   ksym::ByteReader reader(std::as_bytes(std::span(bytes)));
   ColumnViews views;
@@ -176,7 +248,9 @@ void CheckColumns(std::string_view bytes) {
     view = reader.ReadString(reader.ReadUleb128());
   }
   Tables tables;
-  if (!reader.ok() || !AppendColumns(views, tables)) return;
+  if (!reader.ok() || !AppendColumns(views, tables)) {
+    return CheckBytesOfFlames(bytes);
+  }
   Check(tables);
 }
 
@@ -188,10 +262,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Check(journal->tables);
   } else if (auto segment = DecodeSegment(bytes)) {
     Check(segment->tables);
+    const auto flames = DecodeSegment(bytes, Content::kFlames);
+    if (flames && flames->flames) ShowFlames(flames->tables, *flames->flames);
     const auto outline = ReadSegmentOutline(bytes);
     if (!outline || !outline->summary) return 0;
-    auto summary = DecodeSummary(*outline->summary,
-                                 bytes.substr(outline->summary->offset));
+    auto summary = DecodeSummary(*outline->summary, SummaryIn(bytes, *outline));
     if (summary) Check(*summary);
   } else {
     CheckColumns(bytes);
