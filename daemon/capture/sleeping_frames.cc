@@ -73,7 +73,7 @@ struct SleepingFrames::Reading {
 
   const MappedInterpreter* used = nullptr;  // one of interpreters
   std::optional<CpythonFrames> frames;
-  // Of code, by address.
+  // By the address of the code.
   std::unordered_map<uint64_t, uint64_t, ksym::NumberHash> ids;
   std::vector<Code> codes;  // that were not known
   bool went_on = false;

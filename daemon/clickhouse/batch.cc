@@ -149,7 +149,7 @@ class StackRows {
   std::vector<CodedFrame> marks_;   // as kStackMarks
   std::vector<const CodedFrame*> listed_;
   std::map<Parts, uint64_t> numbers_;
-  // In rows_, by number.
+  // The place in rows_, by number.
   std::unordered_map<uint64_t, size_t, ksym::NumberHash> places_;
   std::vector<Batch::Stack> rows_;
   std::optional<uint64_t> not_kept_;  // its number, once a stack needs it

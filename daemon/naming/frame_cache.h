@@ -64,7 +64,7 @@ class FrameCache {
     return hash % kRecent;
   }
 
-  // What is looked for most is found without a search.
+  // The frames that are looked for most, found without a search.
   std::array<Entry, kRecent> recent_;
   std::vector<Entry> entries_;
   IdIndex ids_;

@@ -17,8 +17,8 @@ namespace profd {
 // dozens, and in the next one most of them come again.
 class OtherFrames {
  public:
-  // Of that frame, leaf first, which `name(frames)` fills when it is not known
-  // yet. Valid as long as this.
+  // The frames that `raw` stands for, leaf first. `name(frames)` fills them in
+  // when they are not known yet. They are valid as long as this.
   template <typename Name>
   const std::vector<FrameId>& Find(const RawFrame& raw, const Name& name) {
     if (recent_.empty()) recent_.resize(kRecent);

@@ -58,7 +58,7 @@ class PushSender {
   // thread if it is the first.
   void SendBy(PushClient client);
   void SetSpoolBound(uint64_t max_bytes);
-  // Of what is to be added from now on, PushTarget::samples_per_hour.
+  // PushTarget::samples_per_hour, which holds for profiles from now on.
   void SetSamplesPerHour(uint64_t samples) { samples_per_hour_ = samples; }
   uint64_t samples_per_hour() const { return samples_per_hour_; }
   // Whether it has the spool of that URL.

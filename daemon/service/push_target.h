@@ -18,7 +18,7 @@ struct PushTarget {
   std::string name = "ksym-profiled";  // the application's, for Pyroscope
   // "Authorization: Bearer TOKEN"; of ClickHouse "USER:PASSWORD"; empty: none.
   std::string token_file = {};
-  // Of each service and kind, at the most; 0: all there are.
+  // The most that is sent of each service and kind; 0: all there are.
   uint64_t samples_per_hour = 0;
 
   friend bool operator==(const PushTarget&, const PushTarget&) = default;

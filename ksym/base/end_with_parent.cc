@@ -10,7 +10,7 @@ namespace ksym {
 
 void EndWithParent(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Whose parent is gone has another one.
+  // A process whose parent is gone gets another one.
   if (::getppid() != parent) ::_exit(1);
 }
 
