@@ -29,7 +29,7 @@ std::string RenderFor(const Profile& profile, const Labels& labels,
 }  // namespace
 
 PushEntry PushSink::EntryOf(const Profile& profile, const Labels& labels,
-                            PushForm form) {
+                            PushForm form, std::string_view run) {
   const CaptureMetadata& metadata = profile.metadata;
   PushEntry entry = {
       .begin_unix_ns = metadata.start_unix_ns,
@@ -45,8 +45,8 @@ PushEntry PushSink::EntryOf(const Profile& profile, const Labels& labels,
       entry.body = Gzip(RenderFor(profile, labels, OutputFormat::kOtlp));
       break;
     case PushForm::kClickHouse: {
-      const clickhouse::Batch batch = clickhouse::MakeBatch(
-          profile, labels.of_sample, run_name_.Next(metadata.start_unix_ns));
+      const clickhouse::Batch batch =
+          clickhouse::MakeBatch(profile, labels.of_sample, run);
       counters_.push_not_kept += batch.not_kept;
       entry.body = clickhouse::PackBatch(batch);
       break;
@@ -109,28 +109,28 @@ ksym::Result<PushSink::Change> PushSink::Prepare(const Settings& settings) {
     if (!client) {
       return ksym::Fail(std::move(client.error()).WithContext("push"));
     }
-    change.senders_.push_back(std::move(*sender));
-    change.clients_.push_back(std::move(*client));
-    change.samples_per_hour_.push_back(target.samples_per_hour);
+    change.targets_.push_back({.sender = std::move(*sender),
+                               .client = std::move(*client),
+                               .samples_per_hour = target.samples_per_hour});
   }
   return change;
 }
 
 void PushSink::Apply(Change change) {
-  for (size_t i = 0; i < change.senders_.size(); ++i) {
-    PushSender& sender = *change.senders_[i];
-    sender.SetSpoolBound(change.spool_max_bytes_);
-    sender.SetSamplesPerHour(change.samples_per_hour_[i]);
-    sender.SendBy(std::move(change.clients_[i]));
+  Senders wanted;
+  for (Change::Target& target : change.targets_) {
+    target.sender->SetSpoolBound(change.spool_max_bytes_);
+    target.sender->SetSamplesPerHour(target.samples_per_hour);
+    target.sender->SendBy(std::move(target.client));
+    wanted.push_back(std::move(target.sender));
   }
   {
     const std::lock_guard lock(mutex_);
-    std::ranges::copy_if(senders_, std::back_inserter(retired_),
-                         [&](const auto& sender) {
-                           return std::ranges::find(change.senders_, sender) ==
-                                  change.senders_.end();
-                         });
-    senders_ = std::move(change.senders_);
+    std::ranges::copy_if(
+        senders_, std::back_inserter(retired_), [&](const auto& sender) {
+          return std::ranges::find(wanted, sender) == wanted.end();
+        });
+    senders_ = std::move(wanted);
   }
   Reap();
 }
@@ -179,6 +179,25 @@ bool PushSink::FinishSenders(Clock::time_point deadline) {
       all, [&](const auto& sender) { return sender->Finish(deadline); });
 }
 
+// Makes each form once of as many samples, if somebody takes it.
+void PushSink::Add(const Profile& profile, const Labels& labels) {
+  // The interval has one name, whoever gets how many of its samples.
+  const std::string run = run_name_.Next(profile.metadata.start_unix_ns);
+  std::map<std::pair<uint64_t, PushForm>, PushEntry> entries;
+  for (const auto& sender : senders()) {
+    const uint64_t samples = sender->samples_per_hour();
+    const PushForm form = sender->form();
+    auto [entry, is_new] = entries.try_emplace({samples, form});
+    if (is_new && samples == 0) {
+      entry->second = EntryOf(profile, labels, form, run);
+    } else if (is_new) {
+      entry->second =
+          EntryOf(Thinned(profile, labels, samples), labels, form, run);
+    }
+    sender->Add(entry->second);
+  }
+}
+
 void PushSink::Run() {
   while (auto profile = profiles_.Pop()) {
     Labels labels;
@@ -186,19 +205,7 @@ void PushSink::Run() {
       const std::lock_guard lock(mutex_);
       labels = labels_;
     }
-    // Each form is made once of as many samples, if somebody takes it.
-    std::map<std::pair<uint64_t, PushForm>, PushEntry> entries;
-    for (const auto& sender : senders()) {
-      const uint64_t samples = sender->samples_per_hour();
-      auto [entry, is_new] = entries.try_emplace({samples, sender->form()});
-      if (is_new) {
-        entry->second = samples == 0
-                            ? EntryOf(**profile, labels, sender->form())
-                            : EntryOf(Thinned(**profile, labels, samples),
-                                      labels, sender->form());
-      }
-      sender->Add(entry->second);
-    }
+    Add(**profile, labels);
     Reap();
   }
   const std::lock_guard lock(mutex_);

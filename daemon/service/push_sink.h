@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -58,8 +59,9 @@ class PushSink {
   using Senders = std::vector<std::shared_ptr<PushSender>>;
 
   void Run();
-  PushEntry EntryOf(const Profile& profile, const Labels& labels,
-                    PushForm form);
+  void Add(const Profile& profile, const Labels& labels);
+  PushEntry EntryOf(const Profile& profile, const Labels& labels, PushForm form,
+                    std::string_view run);
   Profile Thinned(const Profile& profile, const Labels& labels,
                   uint64_t samples_per_hour);
   Senders senders();
@@ -84,9 +86,12 @@ class PushSink {
 class PushSink::Change {
  private:
   friend class PushSink;
-  std::vector<std::shared_ptr<PushSender>> senders_;  // some not begun yet
-  std::vector<PushClient> clients_;                   // one for each
-  std::vector<uint64_t> samples_per_hour_;            // one for each
+  struct Target {
+    std::shared_ptr<PushSender> sender;  // may not have begun yet
+    PushClient client;
+    uint64_t samples_per_hour = 0;
+  };
+  std::vector<Target> targets_;
   uint64_t spool_max_bytes_ = 0;
 };
 

@@ -192,6 +192,11 @@ class ClickHouseTest(PushCase):
         # rows, which add up to the same for each kind.
         self.server.start()
         self.push_to(self.server.port, samples_per_hour=3600)
+        other = service_harness.Receiver(self.free_port())
+        self.push.append("clickhouse+http://127.0.0.1:%d/other" % other.port)
+        self.configure(FREQUENCY_HZ, format="json")
+        other.start()
+        self.addCleanup(other.stop)
         for _ in range(2):
             self.workload("spin")
         service = self.start_service()
@@ -207,6 +212,9 @@ class ClickHouseTest(PushCase):
             self.assertEqual(self.samples(stored[begin]),
                              self.samples(written[begin]))
             self.assertEqual(stored[begin]["cpu"], written[begin]["cpu"])
+        # Who gets all has no part in how an interval is named.
+        self.assertEqual(self.raw_rows("(SELECT DISTINCT run FROM intervals)"),
+                         1)
         # An interval of a second has one of each service.
         most, = self.server.ask(
             "SELECT max(n) AS n FROM (SELECT uniqExact(stack, command) AS n "
