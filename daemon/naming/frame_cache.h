@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/naming/recent_slot.h"
 #include "daemon/profile/id_index.h"
 #include "daemon/profile/profile.h"
 #include "ksym/base/keyed_hash.h"
@@ -32,7 +33,7 @@ class FrameCache {
   // The frame of `key`, which `name()` makes when it is not known yet.
   template <typename Name>
   FrameId Find(const Key& key, const Name& name) {
-    Entry& recent = recent_[SlotOf(key)];
+    Entry& recent = recent_[RecentSlot(key.where ^ key.address, kRecent)];
     if (recent.key != key) recent = FindAmongAll(key, name);
     return recent.frame;
   }
@@ -55,14 +56,6 @@ class FrameCache {
   }
 
   static constexpr size_t kRecent = 1024;
-
-  // Without a secret: who makes addresses share a slot has each of them looked
-  // up, once and not longer than others.
-  static size_t SlotOf(const Key& key) {
-    uint64_t hash = (key.where ^ key.address) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 32;
-    return hash % kRecent;
-  }
 
   // The frames that are looked for most, found without a search.
   std::array<Entry, kRecent> recent_;

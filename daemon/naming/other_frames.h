@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/naming/recent_slot.h"
 #include "daemon/profile/profile.h"
 #include "daemon/profile/raw_stack_table.h"
 #include "ksym/base/keyed_hash.h"
 
 namespace profd {
 
-// What frames that are not native code stand for. A stack of an interpreter has
-// dozens, and in the next one most of them come again.
+// The frames that others than native code stand for. A stack of an interpreter
+// has dozens, and in the next one most of them come again.
 class OtherFrames {
  public:
   // The frames that `raw` stands for, leaf first. `name(frames)` fills them in
@@ -22,7 +22,7 @@ class OtherFrames {
   template <typename Name>
   const std::vector<FrameId>& Find(const RawFrame& raw, const Name& name) {
     if (recent_.empty()) recent_.resize(kRecent);
-    Recent& recent = recent_[SlotOf(raw)];
+    Recent& recent = recent_[RecentSlot(raw.unit ^ raw.value, kRecent)];
     if (recent.frames == nullptr || recent.raw != raw) {
       const auto [at, is_new] = all_.try_emplace(raw);
       if (is_new) name(at->second);
@@ -42,13 +42,6 @@ class OtherFrames {
     const std::vector<FrameId>* frames = nullptr;
   };
   static constexpr size_t kRecent = 512;
-
-  // Without a secret, as FrameCache has it.
-  static size_t SlotOf(const RawFrame& frame) {
-    uint64_t hash = (frame.unit ^ frame.value) * 0x9e3779b97f4a7c15u;
-    hash ^= hash >> 32;
-    return hash % kRecent;
-  }
 
   std::unordered_map<RawFrame, std::vector<FrameId>, Hash> all_;
   std::vector<Recent> recent_;  // or none: most processes have no such frames
