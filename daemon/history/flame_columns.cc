@@ -21,17 +21,16 @@ using ksym::Fail;
 using ksym::Result;
 using ksym::Status;
 
-inline constexpr std::tuple kFlameFields = {
-    Field{&StoredFlame::kind},
-    Field{&StoredFlame::rare_up_to},
-    Field{&StoredFlame::value_of_sample},
-    Field{&StoredFlame::roots},
-    Field{&StoredFlame::nodes},
-    Field{&StoredFlame::counters}};
-inline constexpr std::tuple kFlameRootFields = {
+constexpr std::tuple kFlameFields = {Field{&StoredFlame::kind},
+                                     Field{&StoredFlame::rare_up_to},
+                                     Field{&StoredFlame::value_of_sample},
+                                     Field{&StoredFlame::roots},
+                                     Field{&StoredFlame::nodes},
+                                     Field{&StoredFlame::counters}};
+constexpr std::tuple kFlameRootFields = {
     Field{&StoredRoot::comm}, Field{&StoredRoot::user_state},
     Field{&StoredRoot::kernel_state}, Field{&StoredRoot::parked}};
-inline constexpr std::tuple kFlameNodeFields = {
+constexpr std::tuple kFlameNodeFields = {
     Field{&StoredNode::parent, Code::kDistance}, Field{&StoredNode::frame},
     Field{&StoredNode::is_kernel}, Field{&StoredNode::count},
     Field{&StoredNode::more}};

@@ -13,8 +13,8 @@ namespace profd::history {
 
 // The one kind of samples that a table or a time line adds up: that of a name,
 // or, where none was asked for, the first of the first part; of a unit, or that
-// of the first kind with this name. Its samples count
-// as what they stand for, so that those of several rates can be added.
+// of the first kind with this name. Its samples count as what they stand for,
+// so that those of several rates can be added.
 class OneKind {
  public:
   explicit OneKind(std::string name, std::string unit = {})

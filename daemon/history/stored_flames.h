@@ -35,7 +35,7 @@ struct StoredFlame {
   friend bool operator==(const StoredFlame&, const StoredFlame&) = default;
 };
 
-// FlameRoot.
+// A FlameRoot as it is stored.
 struct StoredRoot {
   uint32_t comm = 0;  // a string of the file
   uint32_t user_state = 0;
@@ -45,7 +45,7 @@ struct StoredRoot {
   friend bool operator==(const StoredRoot&, const StoredRoot&) = default;
 };
 
-// FlameNode.
+// A FlameNode as it is stored.
 struct StoredNode {
   uint32_t parent = 0;  // its place; 0: it is the flame's next root
   // 0: kRareFrame; else one more than a function of the file. 0 of a root.

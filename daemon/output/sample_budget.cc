@@ -14,14 +14,14 @@ namespace {
 // Products of two 64-bit numbers.
 __extension__ using Wide = unsigned __int128;
 
-// What one service has of one kind.
-struct Stratified {
+// The samples of one service and kind, among which some are drawn.
+struct Stratum {
   std::vector<size_t> samples;  // places in the profile
   uint64_t count = 0;
   Wide size = 0;
 };
 
-// What adds up.
+// How much of all sizes a sample stands for; these add up.
 uint64_t SizeOf(const SampleKind& kind, const ProfileSample& sample) {
   return kind.has_values ? sample.value : sample.count;
 }
@@ -35,7 +35,7 @@ class BudgetKeeper {
   BudgetedSamples Keep() {
     for (size_t i = 0; i < profile_.samples.size(); ++i) {
       const ProfileSample& sample = profile_.samples[i];
-      Stratified& all = services_[{ServiceOf(sample), sample.kind}];
+      Stratum& all = services_[{ServiceOf(sample), sample.kind}];
       all.samples.push_back(i);
       all.count += sample.count;
       all.size += SizeOf(KindOf(sample), sample);
@@ -75,7 +75,7 @@ class BudgetKeeper {
 
   // All sizes one behind the other are cut into as many parts, which differ by
   // 1 at the most. In each one place is drawn, and whose it is gets the part.
-  void Draw(const Stratified& all) {
+  void Draw(const Stratum& all) {
     uint64_t part = 0;
     Wide drawn = DrawIn(all, part);
     Wide end = 0;  // of the sample's
@@ -91,11 +91,11 @@ class BudgetKeeper {
     }
   }
 
-  Wide Begin(const Stratified& all, uint64_t part) const {
+  Wide Begin(const Stratum& all, uint64_t part) const {
     return all.size * part / budget_;
   }
   // Where in a part without a size does not matter: it is nobody's.
-  Wide DrawIn(const Stratified& all, uint64_t part) {
+  Wide DrawIn(const Stratum& all, uint64_t part) {
     const Wide begin = Begin(all, part);
     const Wide size = Begin(all, part + 1) - begin;
     if (size == 0) return begin;
@@ -128,7 +128,7 @@ class BudgetKeeper {
   std::mt19937_64& random_;
   std::map<std::pair<StringId, LabelSetId>, uint32_t> service_of_;
   std::map<std::string, uint32_t> names_;
-  std::map<std::pair<uint32_t, SampleKindId>, Stratified> services_;
+  std::map<std::pair<uint32_t, SampleKindId>, Stratum> services_;
   BudgetedSamples kept_;
 };
 
