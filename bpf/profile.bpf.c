@@ -89,7 +89,8 @@ static __always_inline void take_sample(struct bpf_perf_event_data *ctx,
 		user = take_user_stack(ctx, &s, how);
 	if (user == NOT_TAKEN || !take_kernel_stack(ctx, &s))
 		return;
-	if (user == TAKEN_LATER && !take_later(ctx, &s, NULL))
+	s.has_no_list = user == TAKEN_LATER;
+	if (s.has_no_list && !take_later(ctx, &s, NULL))
 		return;
 	count_exact(&s);
 }

@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/bell.bpf.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_filters.bpf.h"
 #include "bpf/profile_maps.bpf.h"
@@ -40,6 +41,7 @@ static __always_inline bool describe_sample(struct sample *s)
 	s->task = task;
 	s->is_walked = false;
 	s->is_new = false;
+	s->has_no_list = false;
 	s->set = active_set & 1;
 	s->stats = bpf_map_lookup_elem(&stats, &s->set);
 	if (!s->stats)
@@ -89,7 +91,8 @@ static __always_inline void send_process_hint(struct sample *s)
 	    .exec_count = s->key.exec_count,
 	};
 
-	if (bpf_ringbuf_output(&ring, &hint, sizeof(hint), BPF_RB_NO_WAKEUP))
+	if (bpf_ringbuf_output(&ring, &hint, sizeof(hint),
+			       bell_flags(s->has_no_list)))
 		count_up(&s->stats->hints_dropped, 1);
 }
 
@@ -124,7 +127,7 @@ __noinline int send_stack(__u32 set, __u32 which, __u64 id)
 	record->header.set = set;
 	record->id = id;
 	if (bpf_ringbuf_output(&ring, record, PROFILE_STACK_RECORD_BYTES(depth),
-			       BPF_RB_NO_WAKEUP))
+			       bell_flags(false)))
 		goto full;
 	/* When this map is full the frames are merely sent again. */
 	if (set)

@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/bell.bpf.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/runtime.bpf.h"
@@ -261,7 +262,8 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 		return NO_STACK;
 	/* Without an interpreter's frames it is walked as any other. */
 	runtime_send(set, PROFILE_RECORD_RUNTIME_COPY, head->copy);
-	if (bpf_ringbuf_output(&ring, head, sizeof(*head), BPF_RB_NO_WAKEUP))
+	/* Of a process that is new, or may not live for long. */
+	if (bpf_ringbuf_output(&ring, head, sizeof(*head), bell_flags(true)))
 		return COPY_REFUSED;
 	return COPIED;
 }

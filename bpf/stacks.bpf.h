@@ -25,6 +25,7 @@ struct sample {
 	__u32 set;
 	bool in_user_mode; /* so there is no kernel stack */
 	bool is_new; /* has not run: its frame pointer is still its parent's */
+	bool has_no_list; /* user space may not know the process */
 	struct profile_key key;
 	/* The scratch record has as much of the user stack as was found. */
 	bool is_walked;

@@ -10,6 +10,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/bell.bpf.h"
 #include "bpf/profile_abi.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/cpython.bpf.h"
@@ -369,7 +370,8 @@ __noinline int runtime_send(__u32 set, __u32 type, __u64 id)
 	st->record.header.set = set;
 	st->record.process = st->who;
 	st->record.id = id;
+	/* Names of what a runtime made are read while it has them. */
 	return bpf_ringbuf_output(&ring, &st->record,
 				  PROFILE_RUNTIME_RECORD_BYTES(items),
-				  BPF_RB_NO_WAKEUP) == 0;
+				  bell_flags(st->noted)) == 0;
 }

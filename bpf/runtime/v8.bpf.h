@@ -15,6 +15,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/arch/arch.bpf.h"
+#include "bpf/bell.bpf.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/cpython_code.bpf.h"
 #include "bpf/runtime/runtime_abi.h"
@@ -156,7 +157,7 @@ static __always_inline void v8_send(struct runtime_state *st, __u64 id,
 	record->bytecode = bytecode;
 	record->pc = pc;
 	if (bpf_ringbuf_output(&ring, record, sizeof(*record),
-			       BPF_RB_NO_WAKEUP))
+			       bell_flags(true)))
 		return;
 	cpython_note_sent(st, sizeof(*record));
 	bpf_map_update_elem(&runtime_codes, &id, &present, BPF_ANY);

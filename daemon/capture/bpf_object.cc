@@ -373,6 +373,20 @@ void BpfObject::ConsumeRecords(const RecordHandler& handler) {
   });
 }
 
+int BpfObject::ring_fd() const {
+  return store_ == StackStore::kExact ? bpf_map__fd(impl_->skeleton->maps.ring)
+                                      : -1;
+}
+
+uint64_t BpfObject::news() const {
+  return __atomic_load_n(&impl_->skeleton->bss->news, __ATOMIC_SEQ_CST);
+}
+
+void BpfObject::WantBell() {
+  // Before news() is read: a program counts first and looks at this then.
+  __atomic_store_n(&impl_->skeleton->bss->bell_wanted, 1, __ATOMIC_SEQ_CST);
+}
+
 ksym::Result<std::vector<SampledCount>> BpfObject::TakeCounts(uint32_t set) {
   std::vector<SampledCount> counts;
   auto taken = TakeAll<profile_key, uint64_t>(

@@ -174,6 +174,14 @@ class BpfObject {
   using RecordHandler =
       std::function<void(const profile_record& record, size_t bytes)>;
   void ConsumeRecords(const RecordHandler& handler);
+  // The ring's map; -1: the stackid store has none.
+  int ring_fd() const;
+  // How much came since the load that should be read soon: records of what may
+  // be gone later, and all where the ring is a quarter full. Only grows.
+  uint64_t news() const;
+  // Rings the bell of the ring (RingBell) at the next news, once. What news()
+  // says afterwards came before.
+  void WantBell();
 
   // How much of a stack is copied from now on; see PROFILE_COPY_CHUNK.
   void SetCopyChunks(uint32_t chunks);

@@ -87,6 +87,8 @@ class Capture final : public CaptureSteps {
   bool IsBuildingTables() const override;
   bool IsNaming() const override;
   bool IsFilling() const override;
+  bool IsQuiet() const override;
+  int bell() const override;
   UnwindStatistics unwind_statistics() const;
   RuntimeStatistics runtime_statistics() const;
   // Takes what sleeps on into the interval, where WaitWalks::kIntervals is

@@ -12,7 +12,11 @@ SteadyClock::duration CaptureTimes::UntilPoll(SteadyClock::time_point now,
   // A ring that is filling loses what comes next; a table only comes later.
   if (state.is_filling) return pace_.poll_filling;
   const bool is_beginning = now < begin_ + pace_.beginning;
-  return state.is_building || is_beginning ? pace_.poll_building : pace_.poll;
+  if (state.is_building || is_beginning) return pace_.poll_building;
+  if (!state.is_quiet || pace_.poll_quiet <= pace_.poll) return pace_.poll;
+  // A drain polls as well, so that one wake-up does for both.
+  return std::clamp(next_drain_ - now, SteadyClock::duration(0),
+                    pace_.poll_quiet);
 }
 
 SteadyClock::time_point CaptureTimes::TablesDeadline() const {
@@ -38,7 +42,8 @@ SteadyClock::duration CaptureLoop::Pause() const {
   return times_.UntilPoll(
       now_(),
       {.is_building = capture_->IsBuildingTables() || capture_->IsNaming(),
-       .is_filling = capture_->IsFilling()});
+       .is_filling = capture_->IsFilling(),
+       .is_quiet = capture_->IsQuiet()});
 }
 
 CaptureLoop::Due CaptureLoop::Step() {

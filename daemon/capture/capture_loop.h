@@ -19,6 +19,8 @@ struct CapturePace {
   // for `beginning` from the begin on.
   Duration poll_building;
   Duration poll_filling;  // while the kernel has much to report
+  // Where it is quiet, but for bells and drains; 0: as often as otherwise.
+  Duration poll_quiet = {};
   // From one drain to the next. A drain that is late makes the one after it
   // come sooner, but `drain_gap` is always left between the end of one and the
   // beginning of the next. Equal: a drain counts from the end of the last one.
@@ -52,6 +54,7 @@ class CaptureTimes {
   struct State {
     bool is_building = false;
     bool is_filling = false;
+    bool is_quiet = false;
   };
   SteadyClock::duration UntilPoll(SteadyClock::time_point now,
                                   const State& state) const;
@@ -69,8 +72,9 @@ class CaptureTimes {
   SteadyClock::time_point end_;
 };
 
-// Looks after a capture, which lives longer: the caller waits for Pause(), then
-// calls Step(), and Drain() when that says so. Not thread-safe.
+// Looks after a capture, which lives longer: the caller waits for Pause(), or
+// until bell() is readable, then calls Step(), and Drain() when that says so.
+// Not thread-safe.
 class CaptureLoop {
  public:
   CaptureLoop(CaptureSteps& capture, const CapturePace& pace,
@@ -83,6 +87,8 @@ class CaptureLoop {
   // How long to wait for the next step. 0 the first time: much came since the
   // rings were opened.
   SteadyClock::duration Pause() const;
+  // For poll(2) during this pause; -1: there is none.
+  int bell() const { return capture_->IsQuiet() ? capture_->bell() : -1; }
   // Takes in what came and has tables built. kDrain: it is time.
   enum class Due { kNothing, kDrain };
   Due Step();

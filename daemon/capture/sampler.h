@@ -35,7 +35,8 @@ class Sampler {
   // until ReadThreads() was called for the last time.
   virtual void Disable() = 0;
 
-  // Called some ten times in a second, to empty what programs fill.
+  // Called some ten times in a second, to empty what programs fill; a capture
+  // that has a bell calls it three times at least.
   virtual void MakeRoom() {}
   // Empties a set that nobody writes to any more.
   virtual ksym::Result<std::vector<SampledCount>> Take(uint32_t set) = 0;

@@ -44,6 +44,9 @@ constexpr CapturePace kPace = {
     .poll = milliseconds(100),
     .poll_building = milliseconds(20),
     .poll_filling = milliseconds(10),
+    // The kernel rings for what is new; what a known process maps anew has its
+    // tables some time after this. Three wake-ups a second.
+    .poll_quiet = milliseconds(350),
     // The parts of a profile. A drain that took long is not made up for: on a
     // busy machine fewer parts cost less, and a profile is whole all the same.
     .drain = milliseconds(1000),
@@ -194,8 +197,10 @@ class Service {
   Status Sample() {
     for (;;) {
       share_.Renew();
-      const auto asked = signals_.Wait(std::min<std::chrono::nanoseconds>(
-          loop_->Pause(), intervals_.UntilNext(NowNs(CLOCK_REALTIME))));
+      const auto asked = signals_.Wait(
+          std::min<std::chrono::nanoseconds>(
+              loop_->Pause(), intervals_.UntilNext(NowNs(CLOCK_REALTIME))),
+          loop_->bell());
       // The rest is drained by Finish(), within its deadline.
       if (asked.stop) return {};
       KeepAlive();

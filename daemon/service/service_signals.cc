@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -28,15 +29,19 @@ ksym::Result<ServiceSignals> ServiceSignals::Install() {
   return ServiceSignals(std::move(*fd));
 }
 
-ServiceSignals::Asked ServiceSignals::Wait(
-    std::chrono::nanoseconds timeout) const {
+ServiceSignals::Asked ServiceSignals::Wait(std::chrono::nanoseconds timeout,
+                                           int bell) const {
   const timespec limit = {.tv_sec = timeout.count() / 1'000'000'000,
                           .tv_nsec = timeout.count() % 1'000'000'000};
-  pollfd entry = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  std::array<pollfd, 2> entries = {
+      pollfd{.fd = fd_.get(), .events = POLLIN, .revents = 0},
+      pollfd{.fd = bell, .events = POLLIN, .revents = 0}};
   Asked asked;
   // Interrupted is as good as late: the caller does what is due and waits
   // again.
-  if (::ppoll(&entry, 1, &limit, nullptr) <= 0) return asked;
+  if (::ppoll(entries.data(), entries.size(), &limit, nullptr) <= 0) {
+    return asked;
+  }
   signalfd_siginfo info = {};
   // All that came is taken at once, so that a reload and a stop together are a
   // stop. The descriptor does not block.

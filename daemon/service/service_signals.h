@@ -19,8 +19,9 @@ class ServiceSignals {
     bool reload = false;     // SIGHUP
     bool write_now = false;  // SIGUSR1
   };
-  // Waits for one, at most `timeout`; several come together.
-  Asked Wait(std::chrono::nanoseconds timeout) const;
+  // Waits for one, at most `timeout`, or until `bell` is readable; several come
+  // together. A bell of -1 never is.
+  Asked Wait(std::chrono::nanoseconds timeout, int bell = -1) const;
 
  private:
   explicit ServiceSignals(ksym::UniqueFd fd) : fd_(std::move(fd)) {}

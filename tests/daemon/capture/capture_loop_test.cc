@@ -35,6 +35,26 @@ TEST(CaptureTimesTest, PollsAsOftenAsNeeded) {
             milliseconds(10));
 }
 
+// Where it is quiet a drain polls as well; what else is asked for comes first.
+TEST(CaptureTimesTest, PollsSeldomWhereItIsQuiet) {
+  CapturePace pace = kPace;
+  const CaptureTimes::State quiet = {.is_quiet = true};
+  EXPECT_EQ(CaptureTimes(pace, {.begin = kBegin}).UntilPoll(kBegin, quiet),
+            milliseconds(50));
+  pace.poll_quiet = milliseconds(150);
+  CaptureTimes times(pace, {.begin = kBegin});
+  EXPECT_EQ(times.UntilPoll(kBegin, {}), milliseconds(50));
+  EXPECT_EQ(times.UntilPoll(kBegin, quiet), milliseconds(150));
+  EXPECT_EQ(times.UntilPoll(kBegin + milliseconds(150), quiet),
+            milliseconds(50));
+  EXPECT_EQ(times.UntilPoll(kBegin + milliseconds(201), quiet),
+            milliseconds(0));
+  EXPECT_EQ(times.UntilPoll(kBegin, {.is_building = true, .is_quiet = true}),
+            milliseconds(20));
+  EXPECT_EQ(times.UntilPoll(kBegin, {.is_filling = true, .is_quiet = true}),
+            milliseconds(10));
+}
+
 // Where processes are new when a capture begins it is looked after more often.
 TEST(CaptureTimesTest, PollsOftenAtTheBeginning) {
   CapturePace pace = kPace;
@@ -113,6 +133,8 @@ class FakeCapture : public CaptureSteps {
   bool IsBuildingTables() const override { return is_building; }
   bool IsNaming() const override { return is_naming; }
   bool IsFilling() const override { return is_filling; }
+  bool IsQuiet() const override { return is_quiet; }
+  int bell() const override { return 7; }
   ksym::Result<RawProfile> Drain(milliseconds patience) override {
     steps.emplace_back("drain");
     drain_patience = patience;
@@ -129,6 +151,7 @@ class FakeCapture : public CaptureSteps {
   bool is_building = false;
   bool is_naming = false;
   bool is_filling = false;
+  bool is_quiet = false;
   bool fails = false;
   milliseconds drain_takes{30};
   SteadyClock::duration tables_budget = {};
@@ -167,6 +190,13 @@ TEST_F(CaptureLoopTest, PausesAsTheCaptureNeeds) {
   EXPECT_EQ(loop_.Pause(), milliseconds(50));
   capture_.is_naming = true;
   EXPECT_EQ(loop_.Pause(), milliseconds(20));
+}
+
+// Where it is not quiet there is a poll soon, bell or no bell.
+TEST_F(CaptureLoopTest, HearsTheBellWhereItIsQuiet) {
+  EXPECT_EQ(loop_.bell(), -1);
+  capture_.is_quiet = true;
+  EXPECT_EQ(loop_.bell(), 7);
 }
 
 // Processes are taken in before tables are built for them, up to the margin

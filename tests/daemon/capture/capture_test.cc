@@ -6,6 +6,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -186,6 +190,63 @@ TEST(CaptureRingTest, CountsLossWhenTheRingIsFull) {
   const Accounting& a = raw->accounting;
   EXPECT_EQ(a.taken, a.emitted + a.lost());
   EXPECT_GT(a.lost_by_cause[static_cast<size_t>(LossCause::kRingFull)], 0u);
+}
+
+bool IsReadable(int fd, milliseconds within) {
+  pollfd entry = {.fd = fd, .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, static_cast<int>(within.count())) == 1;
+}
+
+// A process that burns time while this exists.
+class SpinningChild {
+ public:
+  SpinningChild() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (volatile uint64_t turns = 0;;) turns = turns + 1;
+  }
+  ~SpinningChild() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_;
+};
+
+// While only what is known runs the bell is silent, though there are records in
+// the ring. It rings for a process that has no tables yet.
+TEST(CaptureBellTest, RingsForAProcessThatIsNew) {
+  const auto allowed = CheckCapturePrivileges();
+  if (!allowed) GTEST_SKIP() << allowed.error().message();
+  CaptureOptions options;
+  options.store = StackStore::kExact;
+  options.event = "cpu-clock";
+  options.rate.frequency_hz = 999;
+  options.bpf.pids = {static_cast<uint32_t>(::getpid())};
+  options.bpf.follow_children = true;
+  auto capture = Capture::Start(options);
+  ASSERT_TRUE(capture) << capture.error().message();
+  if (capture->bell() < 0) GTEST_SKIP() << "stacks are not walked by tables";
+  const Spinner spinner;
+  ASSERT_TRUE(capture->Enable());
+  const auto poll = [&] {
+    capture->Poll();
+    capture->BuildTables(milliseconds(12), SteadyClock::time_point::max());
+  };
+  // Until its own tables are there.
+  const auto deadline = SteadyClock::now() + std::chrono::seconds(60);
+  do {
+    ASSERT_LT(SteadyClock::now(), deadline);
+    std::this_thread::sleep_for(milliseconds(50));
+    poll();
+  } while (!capture->IsQuiet() || capture->IsBuildingTables());
+  EXPECT_FALSE(IsReadable(capture->bell(), milliseconds(200)));
+  const SpinningChild child;
+  EXPECT_TRUE(IsReadable(capture->bell(), std::chrono::seconds(60)));
+  poll();
+  EXPECT_FALSE(capture->IsQuiet());
+  ASSERT_TRUE(capture->Stop());
 }
 
 }  // namespace
