@@ -40,7 +40,7 @@ void UnwindOptions::AddTo(CLI::App& app) {
                  "such information")
       ->type_name("auto|dwarf|fp|none");
   app.add_option("--unwind-memory", memory_mb_,
-                 "MB of kernel memory for call-frame information (default 256)")
+                 "MB of kernel memory for unwind tables (default 256)")
       ->type_name("MB");
   // For tests: what is chosen by what the kernel can do.
   app.add_option("--unwind-program", program_, "auto, loop or steps")

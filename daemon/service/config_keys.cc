@@ -85,20 +85,19 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
                                },
                                All<kUnwindWords>}},
     {.path = "stacks.runtimes",
-     .help =
-         "runtimes whose functions are in stacks: auto, none, node or python",
+     .help = "runtimes whose functions are in stacks: auto (all), none or one",
      .kind = ConfigKey::Choice{[](Config& c) -> std::string& {
                                  return c.stacks.runtimes;
                                },
                                All<kRuntimeWords>}},
     {.path = "stacks.memory_bytes",
-     .help = "kernel memory for call-frame information (default 128 MiB)",
+     .help = "kernel memory for unwind tables (default 128 MiB)",
      .kind = ConfigKey::Number{[](Config& c) -> uint64_t& {
                                  return c.stacks.memory_bytes;
                                },
                                uint64_t{1} << 20, uint64_t{16} << 30}},
     {.path = "stacks.cache_directory",
-     .help = "where call-frame information is kept for the next start",
+     .help = "where unwind tables are kept for the next start",
      .kind = ConfigKey::Path{[](Config& c) -> std::string& {
        return c.stacks.cache_directory;
      }}},
