@@ -137,7 +137,7 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	if (!s->in_user_mode)
 		runtime_note_wait(runtime, arch_timed_wait(&st->regs));
 	if (how == WALK_BY_LOOP) {
-		bpf_loop(RUNTIME_STEPS, cpython_callback, &runtime, 0);
+		cpython_walk_by_loop();
 	} else {
 		for (int i = 0; i < RUNTIME_FEW_STEPS; i++) {
 			if (cpython_step())
@@ -148,14 +148,10 @@ static __always_inline void walk_runtime(struct unwind_state *st,
 	st->has_runtime = 1;
 }
 
-static __always_inline void walk(struct unwind_state *st,
-				 struct profile_stack_record *record,
-				 enum user_walk how)
+static __always_inline void walk(enum user_walk how)
 {
 	if (how == WALK_BY_LOOP) {
-		struct unwind_walk state = {.st = st, .record = record};
-
-		bpf_loop(PROFILE_MAX_DEPTH + 1, unwind_callback, &state, 0);
+		unwind_by_loop(SCRATCH_USER);
 		return;
 	}
 	for (int i = 0; i <= PROFILE_MAX_DEPTH; i++) {
@@ -234,7 +230,7 @@ static __always_inline enum taken take_user_stack(void *ctx, struct sample *s,
 		return NOT_TAKEN;
 	if (unwind_begin(st, s->task, &s->key, &end)) {
 		walk_runtime(st, s, false, how);
-		walk(st, record, how);
+		walk(how);
 		record->end = st->end;
 		record->used_frame_pointer = st->used_frame_pointer;
 		record->depth = st->depth;

@@ -366,3 +366,19 @@ static long unwind_callback(__u32 i __attribute__((unused)), void *context)
 
 	return unwind_frame(walk->st, walk->record);
 }
+
+/*
+ * The frames of the user's stack, with bpf_loop(). A global function, as the
+ * verifier would walk the callback once for each path that leads here.
+ */
+__noinline int unwind_by_loop(__u32 which)
+{
+	struct unwind_walk walk;
+	__u32 place = scratch_place();
+
+	walk.record = scratch_record(which);
+	walk.st = bpf_map_lookup_elem(&unwind_scratch, &place);
+	if (walk.record && walk.st)
+		bpf_loop(PROFILE_MAX_DEPTH + 1, unwind_callback, &walk, 0);
+	return 0;
+}

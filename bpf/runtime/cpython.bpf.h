@@ -336,6 +336,21 @@ static long cpython_callback(__u32 i __attribute__((unused)), void *context)
 }
 
 /*
+ * The frames of the state, with bpf_loop(). A global function, as the verifier
+ * would walk the callback once for each path that leads here.
+ */
+__noinline int cpython_walk_by_loop(void)
+{
+	struct runtime_state *st;
+	__u32 place = scratch_place();
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (st)
+		bpf_loop(RUNTIME_STEPS, cpython_callback, &st, 0);
+	return 0;
+}
+
+/*
  * The innermost frame by the _PyCFrame at that address, of the innermost call
  * of the loop. The call before tells what that call's run comes from: a call
  * that begins has put neither there yet, but whatever lay there before.

@@ -192,8 +192,11 @@ __noinline int runtime_try(__u32 number, __u32 is_new)
 	return cpython_begin(st, task) ? RUNTIME_IS_USED : RUNTIME_NOT_USED;
 }
 
-/* Finds the interpreter that the thread uses; false: none. */
-static __always_inline bool runtime_find(bool is_new)
+/*
+ * Finds the interpreter that the thread uses; 0: none. A global function, so
+ * that the verifier walks what comes behind it once and not for each number.
+ */
+__noinline int runtime_find(__u32 is_new)
 {
 	for (int i = 0; i < RUNTIME_INTERPRETERS; i++) {
 		int found = runtime_try(i, is_new);
@@ -201,7 +204,7 @@ static __always_inline bool runtime_find(bool is_new)
 		if (found != RUNTIME_NOT_USED)
 			return found == RUNTIME_IS_USED;
 	}
-	return false;
+	return 0;
 }
 
 /* The state, with nothing in it of other samples. */
