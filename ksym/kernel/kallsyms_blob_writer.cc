@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ksym/base/keyed_hash.h"
 #include "ksym/kernel/kallsyms_blob.h"
 #include "ksym/kernel/symbol_order.h"
 
@@ -60,11 +61,11 @@ class Tokens {
 
  private:
   std::vector<std::string_view> texts_;
-  std::unordered_map<std::string_view, size_t> ids_;
+  std::unordered_map<std::string_view, size_t, TextHash> ids_;
 };
 
 Tokens::Tokens(const std::vector<BlobSymbol>& symbols) {
-  std::unordered_map<std::string_view, size_t> uses;
+  std::unordered_map<std::string_view, size_t, TextHash> uses;
   for (const BlobSymbol& symbol : symbols) {
     ForEachCandidate(symbol.name,
                      [&](std::string_view prefix) { ++uses[prefix]; });
@@ -82,7 +83,7 @@ Tokens::Tokens(const std::vector<BlobSymbol>& symbols) {
     return std::tie(b.weight, a.text) < std::tie(a.weight, b.text);
   });
   // A candidate that begins a token already chosen saves little beside it.
-  std::unordered_map<std::string_view, bool> begins_chosen;
+  std::unordered_map<std::string_view, bool, TextHash> begins_chosen;
   for (const Candidate& candidate : candidates) {
     if (texts_.size() == kMaxUsedTokens) break;
     if (begins_chosen.contains(candidate.text)) continue;

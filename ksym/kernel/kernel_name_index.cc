@@ -2,22 +2,16 @@
 #include "ksym/kernel/kernel_name_index.h"
 
 #include <algorithm>
-#include <functional>
+
+#include "ksym/base/keyed_hash.h"
 
 namespace ksym {
-namespace {
-
-uint64_t HashName(std::string_view name) {
-  return std::hash<std::string_view>()(name);
-}
-
-}  // namespace
 
 KernelNameIndex::KernelNameIndex(const KernelSymbolMap& map) {
   items_.reserve(map.symbol_count());
   SymbolNameBuffer buffer;
   map.ForEach(buffer, [&](const KernelSymbol& symbol) {
-    items_.push_back({HashName(symbol.name), symbol.start.value});
+    items_.push_back({HashText(symbol.name), symbol.start.value});
     return true;
   });
   std::ranges::sort(items_);
@@ -25,7 +19,7 @@ KernelNameIndex::KernelNameIndex(const KernelSymbolMap& map) {
 
 std::vector<Address> KernelNameIndex::Find(const KernelSymbolMap& map,
                                            std::string_view name) const {
-  const uint64_t hash = HashName(name);
+  const uint64_t hash = HashText(name);
   std::vector<Address> found;
   SymbolNameBuffer buffer;
   auto at = std::ranges::lower_bound(items_, hash, {}, &Item::hash);

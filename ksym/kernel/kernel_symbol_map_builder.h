@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ksym/base/address.h"
+#include "ksym/base/keyed_hash.h"
 #include "ksym/base/result.h"
 #include "ksym/kernel/kernel_symbol_map.h"
 #include "ksym/kernel/map_records.h"
@@ -52,7 +53,7 @@ class KernelSymbolMapBuilder {
   MapRecords records_;
   // The last record is a padding symbol whose function may come next.
   bool after_padding_ = false;
-  std::unordered_map<std::string, uint32_t> module_ids_;
+  std::unordered_map<std::string, uint32_t, TextHash> module_ids_;
   uint32_t last_module_ = 0;
   size_t symbol_count_ = 0;
   size_t name_bytes_ = 0;
