@@ -179,8 +179,8 @@ class BpfObject {
   // How much came since the load that should be read soon: records of what may
   // be gone later, and all where the ring is a quarter full. Only grows.
   uint64_t news() const;
-  // Rings the bell of the ring (RingBell) at the next news, once. What news()
-  // says afterwards came before.
+  // Wakes up who waits for the ring at the next news, once. What news() says
+  // afterwards came before.
   void WantBell();
 
   // How much of a stack is copied from now on; see PROFILE_COPY_CHUNK.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -19,7 +18,7 @@
 #include "daemon/capture/interval_accounts.h"
 #include "daemon/capture/interval_builder.h"
 #include "daemon/capture/make_samplers.h"
-#include "daemon/capture/ring_bell.h"
+#include "daemon/capture/news_bell.h"
 #include "daemon/capture/running_processes.h"
 #include "daemon/capture/sampled_stacks.h"
 #include "daemon/capture/sampler.h"
@@ -81,7 +80,7 @@ class Capture::Impl {
     // yet. And samplers of waits have rings of their own that have to be
     // emptied.
     if (stacks_.tables() == nullptr || options.bpf.waits) return;
-    auto bell = RingBell::Open(object_->ring_fd());
+    auto bell = NewsBell::Open(*object_);
     // Without one it is never quiet.
     if (bell) bell_ = std::move(*bell);
   }
@@ -113,18 +112,14 @@ class Capture::Impl {
   }
 
   Advice Poll() {
-    // What comes from here on counts for the next poll, also if it is read now.
-    const uint64_t news = object_->news();
-    const bool has_news = std::exchange(news_, news) != news;
+    bell_.BeginPoll();
     TakeReports();
     side_band_.Empty();
     if (side_band_.is_filling()) {
       filling_until_ns_ = NowNs() + kFloodLastsNs;
     }
-    const bool has_changed = kernel_watch_.Poll();
-    // Last, as the bell has to ring for all that was not read.
-    is_quiet_ = bell_ && !has_news && BeQuiet();
-    return has_changed ? Advice::kDrainSoon : Advice::kGoOn;
+    bell_.EndPoll();
+    return kernel_watch_.Poll() ? Advice::kDrainSoon : Advice::kGoOn;
   }
 
   // The kernel reports what a process did before a sample before the sample
@@ -195,9 +190,7 @@ class Capture::Impl {
     return side_band_.is_filling() || NowNs() < filling_until_ns_;
   }
 
-  bool IsQuiet() const { return is_quiet_; }
-
-  int bell() const { return bell_ ? bell_->fd() : -1; }
+  const NewsBell& bell() const { return bell_; }
 
   RuntimeStatistics runtime_statistics() const {
     return stacks_.runtimes().statistics();
@@ -268,13 +261,6 @@ class Capture::Impl {
   }
 
  private:
-  // False: something came meanwhile, for which no bell rings.
-  bool BeQuiet() {
-    bell_->Silence();
-    object_->WantBell();
-    return object_->news() == news_;
-  }
-
   ksym::Status FollowCpus() {
     const auto online = ReadOnlineCpus();
     if (!online) return {};
@@ -415,6 +401,7 @@ class Capture::Impl {
   CaptureMetadata metadata_;
   std::unique_ptr<BpfObject> object_;
   Samplers samplers_;  // after the object: closed first
+  NewsBell bell_;
   SampleKindId first_wait_kind_;
   SideBand side_band_;
   KernelWatch kernel_watch_;
@@ -431,9 +418,6 @@ class Capture::Impl {
   uint64_t interval_start_ns_ = 0;
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
-  std::optional<RingBell> bell_;
-  uint64_t news_ = 0;  // as of the last poll
-  bool is_quiet_ = false;
 };
 
 Capture::Capture(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -498,8 +482,8 @@ void Capture::BuildTables(SteadyClock::duration budget,
 bool Capture::IsBuildingTables() const { return impl_->IsBuildingTables(); }
 bool Capture::IsNaming() const { return impl_->IsNaming(); }
 bool Capture::IsFilling() const { return impl_->IsFilling(); }
-bool Capture::IsQuiet() const { return impl_->IsQuiet(); }
-int Capture::bell() const { return impl_->bell(); }
+bool Capture::IsQuiet() const { return impl_->bell().IsQuiet(); }
+int Capture::bell() const { return impl_->bell().fd(); }
 UnwindStatistics Capture::unwind_statistics() const {
   return impl_->unwind_statistics();
 }
