@@ -19,7 +19,7 @@ class NewsBell {
  public:
   // Without a bell, and so never quiet.
   NewsBell() = default;
-  // Of an object with a ring, which lives longer. kUnsupported: it has none.
+  // The object lives longer than the bell. kUnsupported: it has no ring.
   static ksym::Result<NewsBell> Open(BpfObject& object);
 
   // Before and after all that is there is read. What comes in between counts

@@ -44,8 +44,8 @@ constexpr CapturePace kPace = {
     .poll = milliseconds(100),
     .poll_building = milliseconds(20),
     .poll_filling = milliseconds(10),
-    // The kernel rings for what is new; what a known process maps anew has its
-    // tables some time after this. Three wake-ups a second.
+    // The sampler rings for what is new; what a known process maps anew has
+    // its tables some time after this. Three polls a second.
     .poll_quiet = milliseconds(350),
     // The parts of a profile. A drain that took long is not made up for: on a
     // busy machine fewer parts cost less, and a profile is whole all the same.
