@@ -63,8 +63,13 @@ bool CodePaths::Try(uint32_t at, const FrameFacts& facts) {
   const bool is_function = facts == FrameFacts{};
   max_steps_ = std::min(kMaxScanSteps, steps_ + kMaxGuessSteps);
   const size_t first = strands_.size();  // settled
+  if (is_function && code_.IsRefuted(at)) return false;
   const bool is_taken = is_function && taken_.contains(at);
   FollowStrand(at, facts, {.origin = Origin::kGuess, .is_taken = is_taken});
+  // Its own instructions say so, whatever else will be known.
+  if (is_function && strands_.size() > first && strands_[first].is_wrong) {
+    code_.MarkRefuted(at);
+  }
   FollowReturns();
   Settle();
   const bool is_right = strands_.size() > first && strands_[first].is_proven;

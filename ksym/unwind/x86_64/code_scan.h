@@ -12,8 +12,8 @@
 namespace ksym {
 
 // Instructions that are looked at, counting again those that are reached in
-// another way; the rest stays unknown. FFmpeg's assembly has 250,000. A tenth
-// of a second.
+// another way; the rest stays unknown. FFmpeg's assembly has 250,000. Up
+// to a second, where code is searched in vain.
 inline constexpr size_t kMaxScanSteps = size_t{4} << 20;
 // Instructions that are kept, of 56 bytes.
 inline constexpr size_t kMaxScannedInstructions = size_t{1} << 20;
@@ -61,7 +61,7 @@ struct ScannedRange {
 // do, all that they have in common is unknown. Indirect jumps end a way.
 //
 // Sorted, and equal neighbours are one range. Time and memory are bounded by
-// the constants above and kMaxCodePages; 30 ns per byte.
+// the constants above and kMaxCodePages: 200 ns for each step.
 std::vector<ScannedRange> ScanCode(CodeToScan code);
 
 }  // namespace ksym

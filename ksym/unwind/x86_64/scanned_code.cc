@@ -7,7 +7,7 @@
 namespace ksym {
 
 ScannedCode::ScannedCode(std::vector<CodeGap> gaps, ReadCode read)
-    : gaps_(std::move(gaps)), read_(std::move(read)) {
+    : gaps_(std::move(gaps)), read_(std::move(read)), decoded_(kDecoded) {
   if (gaps_.empty()) return;
   first_page_ = gaps_.front().start / kPageBytes;
   pages_.resize(NumberOf(gaps_.back().end - 1) + 1);
@@ -28,6 +28,7 @@ ScannedCode::Page* ScannedCode::Load(uint32_t at) {
   auto loaded = std::make_unique_for_overwrite<Page>();
   loaded->marks.fill(kUnseen);
   loaded->entries.reset();
+  loaded->refuted.reset();
   loaded->bytes.fill({});
   // Only what gaps have: the rest of a page may not be in the file.
   const uint32_t start = at / kPageBytes * kPageBytes;
@@ -47,6 +48,14 @@ ScannedCode::Page* ScannedCode::Load(uint32_t at) {
 }
 
 Instruction ScannedCode::Decode(uint32_t at) {
+  Decoded& decoded = decoded_[at % kDecoded];
+  if (decoded.at != at || decoded.instruction.size == 0) {
+    decoded = {at, DecodeNow(at)};
+  }
+  return decoded.instruction;
+}
+
+Instruction ScannedCode::DecodeNow(uint32_t at) {
   const CodeGap* gap = FindGap(at);
   const Page* page = gap == nullptr ? nullptr : Load(at);
   if (page == nullptr) return {};
@@ -91,6 +100,15 @@ bool ScannedCode::IsEntry(uint32_t at) const {
 
 void ScannedCode::MarkEntry(uint32_t at) {
   if (Page* page = Load(at)) page->entries[at % kPageBytes] = true;
+}
+
+bool ScannedCode::IsRefuted(uint32_t at) const {
+  const Page* page = Find(at);
+  return page != nullptr && page->refuted[at % kPageBytes];
+}
+
+void ScannedCode::MarkRefuted(uint32_t at) {
+  if (Page* page = Load(at)) page->refuted[at % kPageBytes] = true;
 }
 
 uint32_t ScannedCode::FindMarked(uint32_t at, uint32_t end) const {

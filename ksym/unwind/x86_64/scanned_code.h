@@ -29,7 +29,7 @@ using ReadCode = std::function<bool(uint32_t at, std::span<std::byte> out)>;
 inline constexpr size_t kMaxCodePages = 2048;
 
 // The code of gaps, read by pages as it is needed, and a mark for each byte of
-// it. A page takes 21 KiB.
+// it. A page takes 22 KiB.
 class ScannedCode {
  public:
   // What a mark says but for the number of an instruction.
@@ -58,6 +58,9 @@ class ScannedCode {
   bool IsEntry(uint32_t at) const;
   // Does nothing where the page cannot be had.
   void MarkEntry(uint32_t at);
+  // The same of places where no function begins.
+  bool IsRefuted(uint32_t at) const;
+  void MarkRefuted(uint32_t at);
   // Where the next instruction is marked in [at, end), or `end`.
   uint32_t FindMarked(uint32_t at, uint32_t end) const;
 
@@ -69,17 +72,29 @@ class ScannedCode {
     std::array<std::byte, kPageBytes + kMaxInstructionBytes> bytes;
     std::array<uint32_t, kPageBytes> marks = {};
     std::bitset<kPageBytes> entries;
+    std::bitset<kPageBytes> refuted;
   };
   // Numbers of pages from the first gap on; a page between has code of several.
   size_t NumberOf(uint32_t at) const { return at / kPageBytes - first_page_; }
   const Page* Find(uint32_t at) const { return pages_[NumberOf(at)].get(); }
   Page* Load(uint32_t at);
+  Instruction DecodeNow(uint32_t at);
   void SetMarks(uint32_t at, size_t size, uint32_t first, uint32_t rest);
 
   std::vector<CodeGap> gaps_;
   ReadCode read_;
   uint32_t first_page_ = 0;
+  // The instructions that were decoded last, each in the place that its address
+  // has: it is looked at when it is reached, when it is followed, and by the
+  // next guess that leads there.
+  static constexpr size_t kDecoded = 4096;
+  struct Decoded {
+    uint32_t at = 0;
+    Instruction instruction;
+  };
+
   size_t pages_left_ = kMaxCodePages;
+  std::vector<Decoded> decoded_;
   std::vector<std::unique_ptr<Page>> pages_;
 };
 
