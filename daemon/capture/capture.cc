@@ -2,7 +2,6 @@
 #include "daemon/capture/capture.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <iterator>
@@ -15,8 +14,7 @@
 #include "daemon/capture/bpf_config.h"
 #include "daemon/capture/capture_metadata.h"
 #include "daemon/capture/grace_period.h"
-#include "daemon/capture/interval_accounts.h"
-#include "daemon/capture/interval_builder.h"
+#include "daemon/capture/interval_taker.h"
 #include "daemon/capture/make_samplers.h"
 #include "daemon/capture/news_bell.h"
 #include "daemon/capture/running_processes.h"
@@ -58,10 +56,8 @@ class Capture::Impl {
   };
 
   Impl(CaptureOptions options, CaptureMetadata metadata, Sources sources)
-      : metadata_(std::move(metadata)),
-        object_(std::move(sources.object)),
+      : object_(std::move(sources.object)),
         samplers_(std::move(sources.samplers)),
-        first_wait_kind_(options.bpf.cpu_samples ? 1 : 0),
         side_band_(std::move(sources.side_band)),
         kernel_watch_(object_->watches_modules()
                           ? KernelWatch::Modules::kTold
@@ -75,7 +71,14 @@ class Capture::Impl {
         stacks_(options, {.object = *object_,
                           .watch = watch_,
                           .make_room = [this] { MakeRoom(); },
-                          .make_room_if_due = [this] { MakeRoomIfDue(); }}) {
+                          .make_room_if_due = [this] { MakeRoomIfDue(); }}),
+        interval_({.object = *object_,
+                   .samplers = samplers_,
+                   .stacks = stacks_,
+                   .watch = watch_,
+                   .kernel_watch = kernel_watch_,
+                   .thread_times = thread_times_},
+                  std::move(metadata), options.bpf.cpu_samples ? 1 : 0) {
     // A program knows a process that is new by its tables, which are not there
     // yet. And samplers of waits have rings of their own that have to be
     // emptied.
@@ -87,15 +90,14 @@ class Capture::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  const CaptureMetadata& metadata() const { return metadata_; }
+  const CaptureMetadata& metadata() const { return interval_.metadata(); }
 
   void Prepare() {
     if (UnwindTables* tables = stacks_.tables()) running_.Prepare(*tables);
   }
 
   ksym::Status Enable() {
-    metadata_.start_unix_ns = NowNs(CLOCK_REALTIME);
-    interval_start_ns_ = NowNs();
+    interval_.Begin();
     // Before the first sample: without it no stack is copied.
     stacks_.AllowCopies();
     // Waits count from Enable() on. Then threads that sleep are written down as
@@ -140,7 +142,7 @@ class Capture::Impl {
         const bool is_of_kernel = lost->of == LostReport::Of::kProcesses;
         if (!lost->is_known && is_of_kernel) kernel_watch_.TableChanged();
         // A process with too many reports is read instead: nothing is lost.
-        if (lost->pid == 0) accounts_.AddLostReports(lost->count);
+        if (lost->pid == 0) interval_.accounts().AddLostReports(lost->count);
       }
     }
     watch_.Apply(std::move(events), now_ns);
@@ -201,9 +203,7 @@ class Capture::Impl {
   const std::vector<DumpedThread>& dumped_threads() const { return dumped_; }
 
   UnwindStatistics unwind_statistics() const {
-    UnwindStatistics statistics = stacks_.statistics();
-    statistics.copies_refused = accounts_.copies_refused();
-    return statistics;
+    return interval_.unwind_statistics();
   }
 
   ksym::Result<RawProfile> Drain(std::chrono::milliseconds patience) {
@@ -250,7 +250,7 @@ class Capture::Impl {
     // Nothing counts that happens from here on; the times of the last interval
     // are read however short it was.
     samplers_.Disable();
-    accounts_.ReadTimesNext();
+    interval_.accounts().ReadTimesNext();
     const uint64_t end_ns = NowNs();
     walk_patience_ends_ = SteadyClock::now() + patience;
     // No program runs when it returns, so there is nothing to wait for.
@@ -330,79 +330,14 @@ class Capture::Impl {
 
   ksym::Result<RawProfile> TakeSet(const TakenSet& taken,
                                    std::chrono::milliseconds patience) {
-    const uint32_t set = taken.set;
-    // The walk of copies comes first: its counts are taken below.
-    stacks_.WalkRest(set, patience);
-    auto counts = samplers_.Take(set);
-    if (!counts) return Fail(std::move(counts.error()));
-    IntervalBuilder builder({*object_, stacks_.records(), stacks_.runtimes(),
-                             stacks_.wakers(), watch_},
-                            taken);
-    for (const SampledCount& count : *counts) builder.Add(count);
-    for (SampledCount& count : stacks_.TakeWalked(set)) {
-      count.kind = KindOf(count.key);
-      builder.Add(count);
-    }
-    thread_times_.AddForgottenWakers(builder.AddWakers());
-    RawProfile profile = std::move(builder).Finish();
-    // The profile has its stacks and mappings now: both may be forgotten. The
-    // set must be empty before the next flip makes it the one that is written.
-    auto cleared = stacks_.Clear(set);
-    if (!cleared) return Fail(std::move(cleared.error()));
-    watch_.EndInterval(taken);
-    auto accounted = Account(set, profile);
-    if (!accounted) return Fail(std::move(accounted.error()));
-    DescribeInterval(taken.end_ns, profile);
-    kernel_watch_.EndInterval(taken.end_ns, profile);
+    auto profile = interval_.Take(taken, patience);
     MakeRoom();
     return profile;
   }
 
-  // The kind of a sample whose stack was copied.
-  SampleKindId KindOf(const profile_key& key) const {
-    if (key.kind == PROFILE_KIND_CPU) return 0;
-    // The dump has one kind, in the place of those of waits.
-    if (key.kind == PROFILE_KIND_THREAD) return first_wait_kind_;
-    return static_cast<SampleKindId>(first_wait_kind_ + key.kind -
-                                     PROFILE_KIND_RUNNABLE);
-  }
-
-  ksym::Status Account(uint32_t set, RawProfile& profile) {
-    auto stats = samplers_.ReadStats(set);
-    if (!stats) return Fail(std::move(stats.error()));
-    // Sleepers whose stacks are known are counted here, and not by the sampler.
-    stats->taken += stacks_.slept(set);
-    const uint64_t before = accounts_.copies_refused();
-    std::ranges::move(
-        accounts_.Count(set, *stats, watch_.statistics(), profile.accounting),
-        std::back_inserter(metadata_.warnings));
-    stacks_.AdaptCopies(accounts_.copies_refused() - before);
-    accounts_.CountTimes(samplers_, NowNs(), profile.accounting);
-    return {};
-  }
-
-  void DescribeInterval(uint64_t end_ns, RawProfile& profile) {
-    metadata_.cpus = FormatCpuList(samplers_.cpus());
-    if (UnwindTables* tables = stacks_.tables()) {
-      std::ranges::move(tables->TakeWarnings(),
-                        std::back_inserter(metadata_.warnings));
-    }
-    std::ranges::move(stacks_.TakeRuntimeWarnings(),
-                      std::back_inserter(metadata_.warnings));
-    profile.metadata = metadata_;
-    profile.metadata.unwind_tables = DescribeTables(unwind_statistics());
-    metadata_.warnings.clear();  // each is given once
-    // The next interval begins where this one ends, by both clocks.
-    profile.metadata.duration_ns = end_ns - interval_start_ns_;
-    metadata_.start_unix_ns += end_ns - interval_start_ns_;
-    interval_start_ns_ = end_ns;
-  }
-
-  CaptureMetadata metadata_;
   std::unique_ptr<BpfObject> object_;
   Samplers samplers_;  // after the object: closed first
   NewsBell bell_;
-  SampleKindId first_wait_kind_;
   SideBand side_band_;
   KernelWatch kernel_watch_;
   std::function<void(const ksym::ProcessImage&)> on_process_;
@@ -410,12 +345,11 @@ class Capture::Impl {
   ProcessWatch watch_;
   RunningProcesses running_;
   std::vector<SampleHint> hints_;
-  IntervalAccounts accounts_;
   ThreadTimes thread_times_;
   std::vector<DumpedThread> dumped_;
   SampledStacks stacks_;
+  IntervalTaker interval_;
   SteadyClock::time_point walk_patience_ends_;
-  uint64_t interval_start_ns_ = 0;
   uint64_t room_made_ns_ = 0;      // last
   uint64_t filling_until_ns_ = 0;  // the side band may be
 };
