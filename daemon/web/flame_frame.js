@@ -7,6 +7,7 @@ class FlameFrame {
   constructor(keep) {
     this.place = byName('frame-place');
     this.profile = null;
+    this.isLoading = false;
     addEventListener('message', ({source, origin, data}) => {
       if (origin !== location.origin || !this.frame ||
           source !== this.frame.contentWindow) {
@@ -31,11 +32,14 @@ class FlameFrame {
     this.frame = document.createElement('iframe');
     this.frame.title = 'Flame graph';
     this.frame.src = `/flame${state}`;
+    this.isLoading = true;
+    this.frame.addEventListener('load', () => this.isLoading = false);
     this.place.append(this.frame);
   }
   clear() {
     this.frame?.remove();
     this.frame = null;
+    this.isLoading = false;
   }
   send(message) {
     this.frame?.contentWindow.postMessage(message, location.origin);

@@ -22,7 +22,8 @@ class HistoryPage {
     this.flame = new FlameFrame(
         (flame) => this.update({flame}, {replace: true}));
     this.live = new LiveMode({
-      isBusy: () => this.isLoadingMap || this.map.isMarking,
+      isBusy: () => this.isLoadingMap || this.map.isMarking ||
+          document.body.classList.contains('busy') || this.flame.isLoading,
       advance: ({range}) => this.advance(range),
     });
     this.kinds = new KindSwitch((kind) => this.update({kind}));
