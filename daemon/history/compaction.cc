@@ -42,9 +42,9 @@ bool IsOpen(uint64_t hour, const CompactionTime& time) {
 }
 
 // Whether `more` fits as well; one that cannot be read does not.
-bool HasRoomFor(const std::string& folder, const FileName& more,
+bool HasRoomFor(const std::string& directory, const FileName& more,
                 const SegmentOutline& there) {
-  const auto outline = ReadOutline(folder, more);
+  const auto outline = ReadOutline(directory, more);
   return outline && FitTogether(there, *outline);
 }
 
@@ -72,20 +72,20 @@ std::optional<FileRun> NextRun(const std::deque<StoredFile>& files,
   return std::nullopt;
 }
 
-Result<Compacted> Compact(const std::string& folder,
+Result<Compacted> Compact(const std::string& directory,
                           std::span<const FileName> run,
                           const std::function<bool()>& is_over) {
   auto merger = std::make_unique<SegmentMerger>();
   Compacted compacted;
   // The first one is not read for nothing.
-  const auto first = ReadOutline(folder, run[0]);
+  const auto first = ReadOutline(directory, run[0]);
   if (!first) return Fail(first.error());
-  if (!HasRoomFor(folder, run[1], *first)) return compacted;
+  if (!HasRoomFor(directory, run[1], *first)) return compacted;
   for (const FileName& name : run) {
     if (is_over()) return GaveWay();
     // The next run begins with what does not go with these.
-    if (!HasRoomFor(folder, name, merger->Outline())) break;
-    const auto file = ReadWhole(folder, name);
+    if (!HasRoomFor(directory, name, merger->Outline())) break;
+    const auto file = ReadWhole(directory, name);
     if (!file && compacted.files == 0) return Fail(file.error());
     if (!file || !merger->Add(*file)) break;
     ++compacted.files;

@@ -49,7 +49,7 @@ struct Compacted {
 // kMaxMergeBytes, a file and what becomes of both. The error is that of the
 // run's first file, of what was made, or kLimit where `is_over`, which is asked
 // before each file, says so.
-ksym::Result<Compacted> Compact(const std::string& folder,
+ksym::Result<Compacted> Compact(const std::string& directory,
                                 std::span<const FileName> run,
                                 const std::function<bool()>& is_over);
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon/base/now_ns.h"
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/limits.h"
 #include "daemon/history/summary.h"
 #include "daemon/history/table_order.h"
@@ -39,9 +39,9 @@ bool IsDiskFull(const ksym::Error& error) {
 
 // Segments that were being written when their writer ended, where the file
 // system gives such files a name.
-void RemoveAbandonedFiles(const std::string& folder) {
+void RemoveAbandonedFiles(const std::string& directory) {
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end;
+  for (std::filesystem::directory_iterator at(directory, error), end;
        !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     const size_t dot = name.rfind('.');
@@ -53,18 +53,18 @@ void RemoveAbandonedFiles(const std::string& folder) {
 
 }  // namespace
 
-Result<HistoryWriter> HistoryWriter::Open(std::string folder, Limits limits,
+Result<HistoryWriter> HistoryWriter::Open(std::string directory, Limits limits,
                                           Run run, uint64_t now_unix_ns) {
   std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return ksym::FailErrno(error.value(), folder);
-  HistoryWriter writer(std::move(folder), limits, std::move(run));
-  // Nothing is read before the folder is ours: another writer's journal is not
-  // to be made a segment of.
+  std::filesystem::create_directories(directory, error);
+  if (error) return ksym::FailErrno(error.value(), directory);
+  HistoryWriter writer(std::move(directory), limits, std::move(run));
+  // Nothing is read before the directory is ours: another writer's journal is
+  // not to be made a segment of.
   if (auto locked = writer.Lock(); !locked) {
     return Fail(std::move(locked.error()));
   }
-  if (auto read = writer.ReadFolder(); !read) {
+  if (auto read = writer.ReadDirectory(); !read) {
     return Fail(std::move(read.error()));
   }
   writer.Enforce(now_unix_ns);
@@ -72,20 +72,21 @@ Result<HistoryWriter> HistoryWriter::Open(std::string folder, Limits limits,
 }
 
 Status HistoryWriter::Lock() {
-  const std::string path = stored_.folder() + "/lock";
+  const std::string path = stored_.directory() + "/lock";
   lock_ = ksym::UniqueFd(::open(
       path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (!lock_.valid()) return ksym::FailErrno(errno, path);
   // It goes with the descriptor, however this process ends (flock(2)).
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return ksym::FailErrno(errno, path);
-  return Fail(ErrorCode::kInvalid,
-              stored_.folder() + ": another service writes its history there");
+  return Fail(
+      ErrorCode::kInvalid,
+      stored_.directory() + ": another service writes its history there");
 }
 
-Status HistoryWriter::ReadFolder() {
-  RemoveAbandonedFiles(stored_.folder());
-  const auto listing = ListFolder(stored_.folder());
+Status HistoryWriter::ReadDirectory() {
+  RemoveAbandonedFiles(stored_.directory());
+  const auto listing = ListDirectory(stored_.directory());
   if (!listing) return Fail(listing.error());
   std::vector<FileName> journals;
   for (const FileName& name : listing->files) {
@@ -106,7 +107,7 @@ Status HistoryWriter::ReadFolder() {
 // Those that a reader leaves out may be all that there is of their time, where
 // what covers them is damaged, or where somebody put files of another history
 // there. Then they stay.
-void HistoryWriter::RemoveCovered(const FolderListing& listing) {
+void HistoryWriter::RemoveCovered(const DirectoryListing& listing) {
   const FileName* last_cover = nullptr;
   bool is_right = false;
   for (const FileName& name : listing.covered) {
@@ -116,7 +117,7 @@ void HistoryWriter::RemoveCovered(const FolderListing& listing) {
         [](const FileName& file) { return file.sequences.first; });
     const FileName* const cover = &*std::prev(next);
     if (std::exchange(last_cover, cover) != cover) {
-      const auto bytes = ReadHistoryFile(stored_.folder(), *cover);
+      const auto bytes = ReadHistoryFile(stored_.directory(), *cover);
       is_right = bytes && DecodeFile(*cover, *bytes);
       if (!is_right) ++counts_.files_bad;
     }
@@ -132,7 +133,7 @@ void HistoryWriter::RemoveCovered(const FolderListing& listing) {
 // read, or for which there is no room, stays and is deleted as the oldest some
 // day.
 void HistoryWriter::Recover(const FileName& journal) {
-  const auto bytes = ReadHistoryFile(stored_.folder(), journal);
+  const auto bytes = ReadHistoryFile(stored_.directory(), journal);
   auto content = bytes ? DecodeJournal(*bytes)
                        : Result<JournalContent>(Fail(bytes.error()));
   if (!content) {
@@ -353,7 +354,7 @@ bool HistoryWriter::DeleteOldest() {
 }
 
 // By bytes first, then by age. The open journal stays. There are never so many
-// files that readers refuse the folder.
+// files that readers refuse the directory.
 void HistoryWriter::Enforce(uint64_t now_unix_ns) {
   constexpr size_t kFewFiles = 16;
   while ((bytes() > limits_.max_bytes ||

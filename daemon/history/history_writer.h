@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/part_adder.h"
 #include "daemon/history/stored_files.h"
@@ -37,7 +37,7 @@ struct WriterCounts {
   uint64_t stacks_folded = 0;  // that these lost
 };
 
-// Writes one folder's history. A record is appended to the journal at each
+// Writes one directory's history. A record is appended to the journal at each
 // Commit(), and is on the disk when that returns. After some minutes, or when
 // the tables have become large, the journal becomes a segment, and the segments
 // of an hour become one when it is over, which loses its rare stacks when it is
@@ -57,10 +57,10 @@ class HistoryWriter {
     std::chrono::seconds thin_after = std::chrono::hours(24);
   };
 
-  // Makes the folder, locks it and makes segments of the journals in it.
-  // kInvalid: another writer has the folder. Where the disk is full, the oldest
-  // files are deleted.
-  static ksym::Result<HistoryWriter> Open(std::string folder, Limits limits,
+  // Makes the directory, locks it and makes segments of the journals in it.
+  // kInvalid: another writer has the directory. Where the disk is full, the
+  // oldest files are deleted.
+  static ksym::Result<HistoryWriter> Open(std::string directory, Limits limits,
                                           Run run, uint64_t now_unix_ns);
 
   // Remembers a part until the next Commit(). One that does not fit is dropped
@@ -91,12 +91,12 @@ class HistoryWriter {
   uint64_t bytes() const { return stored_.bytes() + journal_bytes_; }
 
  private:
-  HistoryWriter(std::string folder, Limits limits, Run run)
-      : stored_(std::move(folder)), limits_(limits), run_(std::move(run)) {}
+  HistoryWriter(std::string directory, Limits limits, Run run)
+      : stored_(std::move(directory)), limits_(limits), run_(std::move(run)) {}
 
   ksym::Status Lock();
-  ksym::Status ReadFolder();
-  void RemoveCovered(const FolderListing& listing);
+  ksym::Status ReadDirectory();
+  void RemoveCovered(const DirectoryListing& listing);
   void Recover(const FileName& journal);
   ksym::Status BeginJournal();
   ksym::Status Append();

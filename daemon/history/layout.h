@@ -94,7 +94,7 @@ ksym::Result<SegmentOutline> ReadSegmentOutline(std::string_view beginning);
 ksym::Result<Tables> DecodeSummary(const SegmentOutline::Summary& summary,
                                    std::string_view packed);
 
-// Which file of a folder it is. Sequence numbers order files as they were
+// Which file of a directory it is. Sequence numbers order files as they were
 // written, whatever the clock did.
 struct FileName {
   Sequences sequences;  // of a journal twice its own

@@ -38,7 +38,7 @@ inline constexpr size_t kMaxStoredBytes = size_t{64} << 20;
 inline constexpr size_t kMaxColumnBytes = size_t{32} << 20;
 // Counters of a part, on average: more than there are names.
 inline constexpr size_t kMaxCountersOfPart = 32;
-// Files of one folder.
+// Files of one directory.
 inline constexpr size_t kMaxHistoryFiles = 65'536;
 
 }  // namespace profd::history

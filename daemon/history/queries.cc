@@ -27,13 +27,13 @@ struct Added {
 
 // `make` gives the adder, anew at each beginning.
 template <typename Make>
-auto AddFiles(const std::string& folder, const FilesWanted& wanted,
+auto AddFiles(const std::string& directory, const FilesWanted& wanted,
               const QueryBounds& bounds, const Make& make)
     -> Result<Added<std::invoke_result_t<Make>>> {
   using Adder = std::invoke_result_t<Make>;
   std::unique_ptr<Adder> adder;
   auto read = ReadFiles(
-      folder, wanted,
+      directory, wanted,
       [&] {
         adder = std::make_unique<Adder>(make());
         return [&](const FileContent& file) -> ksym::Status {
@@ -116,10 +116,10 @@ ksym::Status KnowsKindOf(const Selection& selection,
 
 }  // namespace
 
-Result<HistoryAnswer> ReadRange(const std::string& folder,
+Result<HistoryAnswer> ReadRange(const std::string& directory,
                                 const Selection& selection,
                                 const QueryBounds& bounds) {
-  auto added = AddFiles(folder, {selection}, bounds, [&] {
+  auto added = AddFiles(directory, {selection}, bounds, [&] {
     return RangeProfile(selection, bounds.max_bytes);
   });
   if (!added) return Fail(std::move(added.error()));
@@ -131,13 +131,13 @@ Result<HistoryAnswer> ReadRange(const std::string& folder,
                   std::move(added->read));
 }
 
-Result<HistoryAnswer> ReadFlame(const std::string& folder,
+Result<HistoryAnswer> ReadFlame(const std::string& directory,
                                 const Selection& selection, size_t nodes,
                                 const QueryBounds& bounds) {
   const FilesWanted wanted = {
       .selection = selection,
       .takes_flames = FlameAdder::TakesFlames(selection, nodes)};
-  auto added = AddFiles(folder, wanted, bounds, [&] {
+  auto added = AddFiles(directory, wanted, bounds, [&] {
     return FlameAdder(selection,
                       {.nodes = nodes, .max_bytes = bounds.max_bytes});
   });
@@ -150,10 +150,10 @@ Result<HistoryAnswer> ReadFlame(const std::string& folder,
                   std::move(added->read));
 }
 
-Result<FunctionAnswer> ReadFunctions(const std::string& folder,
+Result<FunctionAnswer> ReadFunctions(const std::string& directory,
                                      const Selection& selection,
                                      const QueryBounds& bounds) {
-  auto added = AddFiles(folder, {selection}, bounds, [&] {
+  auto added = AddFiles(directory, {selection}, bounds, [&] {
     return FunctionAdder(selection, bounds.max_bytes);
   });
   if (!added) return Fail(std::move(added.error()));
@@ -165,13 +165,13 @@ Result<FunctionAnswer> ReadFunctions(const std::string& folder,
   return answer;
 }
 
-Result<TimelineAnswer> ReadTimeline(const std::string& folder,
+Result<TimelineAnswer> ReadTimeline(const std::string& directory,
                                     const TimelineRequest& request,
                                     const QueryBounds& bounds) {
   const auto first = TimelineAdder::Begin(request);
   if (!first) return Fail(first.error());
   auto added =
-      AddFiles(folder, FilesOf(request), bounds, [&] { return *first; });
+      AddFiles(directory, FilesOf(request), bounds, [&] { return *first; });
   if (!added) return Fail(std::move(added.error()));
   TimelineAnswer answer = {.line = std::move(*added->adder).Finish(),
                            .read = std::move(added->read)};
@@ -182,12 +182,12 @@ Result<TimelineAnswer> ReadTimeline(const std::string& folder,
   return answer;
 }
 
-Result<ListingAnswer> ReadListing(const std::string& folder,
+Result<ListingAnswer> ReadListing(const std::string& directory,
                                   const Selection& selection,
                                   const QueryBounds& bounds) {
   ListingAnswer answer;
   auto read = ReadFiles(
-      folder, {selection, Content::kNoStacks},
+      directory, {selection, Content::kNoStacks},
       [&] {
         answer.files.clear();
         return [&](const FileContent& file) -> ksym::Status {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "daemon/history/coverage.h"
-#include "daemon/history/folder.h"
 #include "daemon/history/function_table.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/selection.h"
 #include "daemon/history/timeline.h"
 #include "daemon/profile/profile.h"
@@ -17,7 +17,7 @@
 
 namespace profd::history {
 
-// The questions that the history in a folder answers. Each query reads the
+// The questions that the history in a directory answers. Each query reads the
 // files that may have parts of its time (ReadFiles() says how) and keeps one of
 // them in memory beside its answer. Thread-safe: queries share nothing.
 struct QueryBounds {
@@ -37,13 +37,13 @@ struct HistoryAnswer {
 
 // All queries fail where ReadFiles() does, with kLimit where the answer would
 // be too large, and with kInvalid where no samples are of the selection's kind.
-ksym::Result<HistoryAnswer> ReadRange(const std::string& folder,
+ksym::Result<HistoryAnswer> ReadRange(const std::string& directory,
                                       const Selection& selection,
                                       const QueryBounds& bounds);
 
 // The same for a flame graph, of any length of time: FlameAdder says how it is
 // bounded. The samples are of one kind.
-ksym::Result<HistoryAnswer> ReadFlame(const std::string& folder,
+ksym::Result<HistoryAnswer> ReadFlame(const std::string& directory,
                                       const Selection& selection, size_t nodes,
                                       const QueryBounds& bounds);
 
@@ -51,7 +51,7 @@ struct FunctionAnswer {
   FunctionTable table;
   FilesRead read;
 };
-ksym::Result<FunctionAnswer> ReadFunctions(const std::string& folder,
+ksym::Result<FunctionAnswer> ReadFunctions(const std::string& directory,
                                            const Selection& selection,
                                            const QueryBounds& bounds);
 
@@ -60,7 +60,7 @@ struct TimelineAnswer {
   FilesRead read;
 };
 // The bounds of memory are TimelineAdder's. kInvalid where Begin() says so.
-ksym::Result<TimelineAnswer> ReadTimeline(const std::string& folder,
+ksym::Result<TimelineAnswer> ReadTimeline(const std::string& directory,
                                           const TimelineRequest& request,
                                           const QueryBounds& bounds);
 
@@ -82,7 +82,7 @@ struct ListingAnswer {
   FilesRead read;
 };
 // The selection's times choose among the files; each is described as a whole.
-ksym::Result<ListingAnswer> ReadListing(const std::string& folder,
+ksym::Result<ListingAnswer> ReadListing(const std::string& directory,
                                         const Selection& selection,
                                         const QueryBounds& bounds);
 

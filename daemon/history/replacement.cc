@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/summary.h"
 #include "daemon/history/table_check.h"
 
@@ -32,15 +32,15 @@ ksym::Status CheckFlamesOf(const FileName& name, std::string_view bytes,
 
 }  // namespace
 
-Result<SegmentOutline> ReadOutline(const std::string& folder,
+Result<SegmentOutline> ReadOutline(const std::string& directory,
                                    const FileName& name) {
-  const auto beginning = ReadBeginning(folder, name, kSegmentHeaderBytes);
+  const auto beginning = ReadBeginning(directory, name, kSegmentHeaderBytes);
   if (!beginning) return Fail(beginning.error());
   return ReadSegmentOutline(*beginning);
 }
 
-Result<Tables> ReadWhole(const std::string& folder, const FileName& name) {
-  const auto bytes = ReadHistoryFile(folder, name);
+Result<Tables> ReadWhole(const std::string& directory, const FileName& name) {
+  const auto bytes = ReadHistoryFile(directory, name);
   if (!bytes) return Fail(bytes.error());
   auto file = DecodeFile(name, *bytes);
   if (!file) return Fail(std::move(file.error()));

@@ -19,10 +19,11 @@ namespace profd::history {
 // should.
 
 // The beginning of a segment.
-ksym::Result<SegmentOutline> ReadOutline(const std::string& folder,
+ksym::Result<SegmentOutline> ReadOutline(const std::string& directory,
                                          const FileName& name);
 // A file that CheckTables() has found right.
-ksym::Result<Tables> ReadWhole(const std::string& folder, const FileName& name);
+ksym::Result<Tables> ReadWhole(const std::string& directory,
+                               const FileName& name);
 
 // Sums that stay as they are whatever becomes of the stacks.
 struct TableSums {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "ksym/base/file.h"
 #include "ksym/base/unique_fd.h"
 
@@ -17,7 +17,7 @@ using ksym::Fail;
 using ksym::Status;
 
 std::string StoredFiles::PathOf(const FileName& name) const {
-  return folder_ + "/" + TextOf(name);
+  return directory_ + "/" + TextOf(name);
 }
 
 void StoredFiles::Add(const FileName& name) {
@@ -100,10 +100,10 @@ bool StoredFiles::DeleteOldest() {
 
 Status StoredFiles::Sync() const {
   const ksym::UniqueFd fd(
-      // Names of files are data of the folder (fsync(2)).
-      ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      // Names of files are data of the directory (fsync(2)).
+      ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || ::fsync(fd.get()) != 0) {
-    return ksym::FailErrno(errno, folder_);
+    return ksym::FailErrno(errno, directory_);
   }
   return {};
 }

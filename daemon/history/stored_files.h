@@ -20,14 +20,15 @@ struct StoredFile {
   bool is_settled = false;  // it was thinned out, or cannot be
 };
 
-// The files of a folder that nothing is appended to any more: segments, and
+// The files of a directory that nothing is appended to any more: segments, and
 // journals that were left. Readers come at any time and keep what they have
 // opened. Not thread-safe.
 class StoredFiles {
  public:
-  explicit StoredFiles(std::string folder) : folder_(std::move(folder)) {}
+  explicit StoredFiles(std::string directory)
+      : directory_(std::move(directory)) {}
 
-  const std::string& folder() const { return folder_; }
+  const std::string& directory() const { return directory_; }
   std::string PathOf(const FileName& name) const;
   // Oldest first, once Sort() was called after those of the start were added.
   const std::deque<StoredFile>& all() const { return files_; }
@@ -61,7 +62,7 @@ class StoredFiles {
   ksym::Status Sync() const;
 
  private:
-  std::string folder_;
+  std::string directory_;
   std::deque<StoredFile> files_;
   uint64_t bytes_ = 0;               // of these
   std::vector<FileName> leftovers_;  // that could not be removed

@@ -203,10 +203,10 @@ void ThinTables(Tables& tables) {
   tables.thinnings.push_back({.stacks = stacks});
 }
 
-Result<ThinnedFile> ThinFile(const std::string& folder, const FileName& name,
+Result<ThinnedFile> ThinFile(const std::string& directory, const FileName& name,
                              const std::function<bool()>& is_over) {
   if (is_over()) return GaveWay();
-  auto tables = ReadWhole(folder, name);
+  auto tables = ReadWhole(directory, name);
   if (!tables) return Fail(std::move(tables.error()));
   const TableSums before(*tables);
   if (is_over()) return GaveWay();

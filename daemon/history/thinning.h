@@ -37,7 +37,7 @@ struct ThinnedFile {
 // What takes the place of a segment, which was not thinned out before and which
 // FitTogether() has found small enough. Memory: as for Compact(). kLimit where
 // `is_over`, which is asked between reading, thinning and writing, says so.
-ksym::Result<ThinnedFile> ThinFile(const std::string& folder,
+ksym::Result<ThinnedFile> ThinFile(const std::string& directory,
                                    const FileName& name,
                                    const std::function<bool()>& is_over);
 

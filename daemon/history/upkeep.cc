@@ -57,7 +57,7 @@ Result<bool> Upkeep::CompactRun(StoredFiles& files, const FileRun& run,
   for (size_t i = 0; i < run.count; ++i) {
     names.push_back(files.all()[run.begin + i].name);
   }
-  const auto compacted = history::Compact(files.folder(), names, is_over);
+  const auto compacted = history::Compact(files.directory(), names, is_over);
   // What ended for want of time says nothing of the files, and is tried again.
   if (!compacted && is_over()) return Fail(compacted.error());
   if (!compacted || compacted->files < 2) {
@@ -116,13 +116,13 @@ Result<std::optional<uint32_t>> Upkeep::ThinOne(StoredFiles& files,
                                                 size_t place,
                                                 const IsOver& is_over) {
   const FileName name = files.all()[place].name;
-  const auto outline = ReadOutline(files.folder(), name);
+  const auto outline = ReadOutline(files.directory(), name);
   files.Settle(place);
   if (!outline) return Fail(outline.error());
   if (outline->most.thinnings != 0 || !FitTogether(*outline, {})) {
     return std::nullopt;
   }
-  const auto thinned = ThinFile(files.folder(), name, is_over);
+  const auto thinned = ThinFile(files.directory(), name, is_over);
   if (!thinned) {
     // One that is damaged stays so.
     files.Settle(place, !is_over());

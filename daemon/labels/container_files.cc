@@ -51,10 +51,10 @@ ContainerNames ContainerFiles::FindByEngine(const std::string& id,
 
 ContainerNames ContainerFiles::FindDocker(const std::string& id) {
   if (directories_.docker.empty()) return {};
-  const auto folder = TrustedFolder::Open(directories_.docker);
-  if (!folder) return {.result = NameResultOf(folder.error())};
+  const auto directory = TrustedDirectory::Open(directories_.docker);
+  if (!directory) return {.result = NameResultOf(directory.error())};
   const std::string path = id + "/config.v2.json";
-  const auto stamp = folder->StampOf(path);
+  const auto stamp = directory->StampOf(path);
   if (!stamp) {
     docker_.erase(id);
     return {.result = NameResultOf(stamp.error())};
@@ -63,7 +63,7 @@ ContainerNames ContainerFiles::FindDocker(const std::string& id) {
   if (file.stamp == *stamp) return file.names;
   // After its stamp: a file that changes while it is read has another one the
   // next time, and is read again.
-  const auto text = folder->ReadFile(path, kMaxDockerBytes);
+  const auto text = directory->ReadFile(path, kMaxDockerBytes);
   if (!text) {
     docker_.erase(id);
     return {.result = NameResultOf(text.error())};
@@ -98,15 +98,15 @@ ContainerNames ContainerFiles::FindPodman(const std::string& id,
 void ContainerFiles::ReadPodman(Clock::time_point now) {
   if (podman_read_ && now < *podman_read_ + kPodmanPeriod) return;
   podman_read_ = now;
-  const auto folder = TrustedFolder::Open(directories_.podman);
+  const auto directory = TrustedDirectory::Open(directories_.podman);
   for (size_t i = 0; i < podman_.size(); ++i) {
     PodmanFile& file = podman_[i];
-    if (!folder) {
-      file = {.result = NameResultOf(folder.error())};
+    if (!directory) {
+      file = {.result = NameResultOf(directory.error())};
       continue;
     }
     const std::string path(kPodmanFiles[i]);
-    const auto stamp = folder->StampOf(path);
+    const auto stamp = directory->StampOf(path);
     if (stamp && file.stamp == *stamp) continue;
     file = {};
     if (!stamp) {
@@ -116,7 +116,7 @@ void ContainerFiles::ReadPodman(Clock::time_point now) {
     // Before it is read, and kept if that fails: the same bytes would fail
     // again.
     file.stamp = *stamp;
-    const auto text = folder->ReadFile(path, kMaxPodmanBytes);
+    const auto text = directory->ReadFile(path, kMaxPodmanBytes);
     auto names =
         text ? ParsePodmanNames(*text)
              : ksym::Result<ContainerNamesById>(std::unexpected(text.error()));

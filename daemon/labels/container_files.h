@@ -12,7 +12,7 @@
 
 #include "daemon/labels/container_key.h"
 #include "daemon/labels/container_state.h"
-#include "daemon/labels/trusted_folder.h"
+#include "daemon/labels/trusted_directory.h"
 
 namespace profd {
 

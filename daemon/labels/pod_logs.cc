@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "daemon/labels/trusted_folder.h"
+#include "daemon/labels/trusted_directory.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -51,28 +51,28 @@ bool IsUid(std::string_view text) {
   return text.size() == 36 && HasOnly(text, "0123456789abcdef-");
 }
 
-// One pod that is wanted, and what its folders say.
+// One pod that is wanted, and what its directories say.
 struct Pod {
   NameResult result = NameResult::kNotFound;
-  std::string folder = {};  // its name, if kFound
+  std::string directory = {};  // its name, if kFound
 };
 using Pods = std::map<std::string, Pod, std::less<>>;
 
-Pods FindPods(const TrustedFolder& folders,
+Pods FindPods(const TrustedDirectory& directories,
               std::span<const ContainerKey> wanted) {
   Pods pods;
   for (const ContainerKey& key : wanted) pods[key.pod_uid];
-  const auto listed = folders.ForEachName([&](const std::string& name) {
+  const auto listed = directories.ForEachName([&](const std::string& name) {
     const std::string_view uid =
         std::string_view(name).substr(name.rfind('_') + 1);
     const auto found = pods.find(uid);
-    if (found == pods.end() || !folders.HasFolder(name)) return;
+    if (found == pods.end() || !directories.HasDirectory(name)) return;
     Pod& pod = found->second;
     // A second one with that uid, or one that kubelet has not made.
     const bool is_right =
-        pod.result == NameResult::kNotFound && ParsePodFolder(name);
+        pod.result == NameResult::kNotFound && ParsePodDirectory(name);
     pod = {.result = is_right ? NameResult::kFound : NameResult::kContradictory,
-           .folder = name};
+           .directory = name};
   });
   // What was not seen might contradict.
   if (!listed) {
@@ -93,13 +93,13 @@ struct Container {
 // seen.
 bool Agrees(const ContainerLink& link, const ContainerLog& log,
             const Container& container) {
-  return log.container == link.container && log.folder.pod == link.pod &&
-         log.folder.name_space == link.name_space &&
-         log.folder.uid == container.key->pod_uid &&
-         ParsePodFolder(container.pod->folder) == log.folder;
+  return log.container == link.container && log.directory.pod == link.pod &&
+         log.directory.name_space == link.name_space &&
+         log.directory.uid == container.key->pod_uid &&
+         ParsePodDirectory(container.pod->directory) == log.directory;
 }
 
-void AddLink(const TrustedFolder& links, const TrustedFolder& folders,
+void AddLink(const TrustedDirectory& links, const TrustedDirectory& directories,
              const std::string& name, Container& container) {
   const auto target = links.ReadLink(name);
   if (!target) {
@@ -117,8 +117,8 @@ void AddLink(const TrustedFolder& links, const TrustedFolder& folders,
     container.result = NameResult::kContradictory;
     return;
   }
-  if (!folders.HasFolder(container.pod->folder + "/" +
-                         std::string(link->container))) {
+  if (!directories.HasDirectory(container.pod->directory + "/" +
+                                std::string(link->container))) {
     return;
   }
   container.result = NameResult::kFound;
@@ -133,7 +133,8 @@ std::string_view IdInLinkName(std::string_view name) {
                                  : name.substr(name.size() - kIdDigits);
 }
 
-void FindLinks(const std::string& directory, const TrustedFolder& folders,
+void FindLinks(const std::string& directory,
+               const TrustedDirectory& directories,
                std::vector<Container>& containers) {
   std::map<std::string_view, Container*> by_id;
   for (Container& container : containers) {
@@ -143,7 +144,7 @@ void FindLinks(const std::string& directory, const TrustedFolder& folders,
     }
   }
   if (by_id.empty()) return;
-  const auto links = TrustedFolder::Open(directory + "/containers");
+  const auto links = TrustedDirectory::Open(directory + "/containers");
   // Without it there are pods' names alone.
   if (!links) {
     const NameResult result = NameResultOf(links.error());
@@ -154,7 +155,7 @@ void FindLinks(const std::string& directory, const TrustedFolder& folders,
   const auto listed = links->ForEachName([&](const std::string& name) {
     const auto found = by_id.find(IdInLinkName(name));
     if (found == by_id.end()) return;
-    AddLink(*links, folders, name, *found->second);
+    AddLink(*links, directories, name, *found->second);
   });
   if (listed) return;
   for (const auto& [id, container] : by_id) {
@@ -163,8 +164,8 @@ void FindLinks(const std::string& directory, const TrustedFolder& folders,
 }
 
 ContainerNames NamesOf(const Container& container) {
-  const auto folder = ParsePodFolder(container.pod->folder);
-  if (container.pod->result != NameResult::kFound || !folder) {
+  const auto directory = ParsePodDirectory(container.pod->directory);
+  if (container.pod->result != NameResult::kFound || !directory) {
     return {.result = container.pod->result};
   }
   ContainerNames names = {.result = container.result};
@@ -172,8 +173,8 @@ ContainerNames NamesOf(const Container& container) {
   if (names.result == NameResult::kContradictory) return names;
   names.labels = {
       {.key = std::string(kNamespaceLabel),
-       .value = std::string(folder->name_space)},
-      {.key = std::string(kPodLabel), .value = std::string(folder->pod)}};
+       .value = std::string(directory->name_space)},
+      {.key = std::string(kPodLabel), .value = std::string(directory->pod)}};
   if (names.result == NameResult::kFound) {
     names.labels.push_back(
         {.key = std::string(kPodContainerLabel), .value = container.name});
@@ -184,16 +185,16 @@ ContainerNames NamesOf(const Container& container) {
 
 }  // namespace
 
-std::optional<PodFolder> ParsePodFolder(std::string_view name) {
-  PodFolder folder = {};
-  folder.name_space = ksym::TakeField(name, '_');
-  folder.pod = ksym::TakeField(name, '_');
-  folder.uid = name;
-  if (!IsNamespace(folder.name_space) || !IsPod(folder.pod) ||
-      !IsUid(folder.uid)) {
+std::optional<PodDirectory> ParsePodDirectory(std::string_view name) {
+  PodDirectory directory = {};
+  directory.name_space = ksym::TakeField(name, '_');
+  directory.pod = ksym::TakeField(name, '_');
+  directory.uid = name;
+  if (!IsNamespace(directory.name_space) || !IsPod(directory.pod) ||
+      !IsUid(directory.uid)) {
     return std::nullopt;
   }
-  return folder;
+  return directory;
 }
 
 std::optional<ContainerLink> ParseContainerLink(std::string_view name) {
@@ -227,26 +228,26 @@ std::optional<ContainerLog> ParseContainerLog(std::string_view target) {
   if (file.empty() || !HasOnly(file, "0123456789")) return std::nullopt;
   ContainerLog log = {};
   log.container = take_last();
-  const auto folder = ParsePodFolder(take_last());
-  if (!folder || !IsContainer(log.container)) return std::nullopt;
-  log.folder = *folder;
+  const auto directory = ParsePodDirectory(take_last());
+  if (!directory || !IsContainer(log.container)) return std::nullopt;
+  log.directory = *directory;
   return log;
 }
 
 std::vector<ContainerNames> FindPodNames(const std::string& directory,
                                          std::span<const ContainerKey> wanted) {
-  const auto folders = TrustedFolder::Open(directory + "/pods");
-  if (!folders) {
+  const auto directories = TrustedDirectory::Open(directory + "/pods");
+  if (!directories) {
     return std::vector<ContainerNames>(
-        wanted.size(), {.result = NameResultOf(folders.error())});
+        wanted.size(), {.result = NameResultOf(directories.error())});
   }
-  const Pods pods = FindPods(*folders, wanted);
+  const Pods pods = FindPods(*directories, wanted);
   std::vector<Container> containers;
   containers.reserve(wanted.size());
   for (const ContainerKey& key : wanted) {
     containers.push_back({.key = &key, .pod = &pods.at(key.pod_uid)});
   }
-  FindLinks(directory, *folders, containers);
+  FindLinks(directory, *directories, containers);
   std::vector<ContainerNames> names;
   names.reserve(containers.size());
   for (const Container& container : containers) {

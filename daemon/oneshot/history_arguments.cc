@@ -101,7 +101,7 @@ CLI::App& AddHistory(CLI::App& app, HistoryArguments& arguments) {
   CLI::App& command = *app.add_subcommand(
       "history", "Shows a time of what ksym-profiled has kept");
   command.add_option(
-      "DIRECTORY", arguments.folder,
+      "DIRECTORY", arguments.directory,
       fmt::format("Where the history is (default {})", kDefaultHistory));
   AddTimes(command, arguments);
   AddFilters(command, arguments);

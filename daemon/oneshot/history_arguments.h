@@ -21,7 +21,7 @@ inline constexpr size_t kDefaultHistoryRows = 30;
 
 // A command line with "history", as it was parsed.
 struct HistoryArguments {
-  std::string folder{kDefaultHistory};
+  std::string directory{kDefaultHistory};
   std::string from = "-15m";
   std::string to = "now";
   std::string before_from;

@@ -67,7 +67,7 @@ void SayCoverage(const history::Selection& selection,
 Result<Profile> LoadTime(const HistoryArguments& arguments,
                          const history::Selection& selection,
                          OutputFormat format) {
-  auto answer = history::ReadRange(arguments.folder, selection,
+  auto answer = history::ReadRange(arguments.directory, selection,
                                    {.max_bytes = kMaxRangeBytes});
   if (!answer) return Fail(std::move(answer.error()));
   if (answer->coverage.parts == 0) {
@@ -75,7 +75,7 @@ Result<Profile> LoadTime(const HistoryArguments& arguments,
       PrintMessage(ksym::Printable("warning: " + warning));
     }
     return Fail(ErrorCode::kNotFound,
-                fmt::format("{}: nothing is known of {}", arguments.folder,
+                fmt::format("{}: nothing is known of {}", arguments.directory,
                             RangeText(selection)));
   }
   SayCoverage(selection, *answer);
@@ -165,7 +165,7 @@ void SayWarnings(const history::RangeCoverage& coverage,
 
 Status NothingKnown(const HistoryArguments& arguments) {
   return Fail(ErrorCode::kNotFound,
-              fmt::format("{}: nothing is known of {}", arguments.folder,
+              fmt::format("{}: nothing is known of {}", arguments.directory,
                           RangeText(arguments.selection)));
 }
 
@@ -196,8 +196,8 @@ history::TimelineRequest SeriesRequest(const HistoryArguments& arguments) {
 
 Status ShowSeries(const HistoryArguments& arguments,
                   const history::QueryBounds& bounds) {
-  const auto answer =
-      history::ReadTimeline(arguments.folder, SeriesRequest(arguments), bounds);
+  const auto answer = history::ReadTimeline(arguments.directory,
+                                            SeriesRequest(arguments), bounds);
   if (!answer) return Fail(answer.error());
   SayWarnings(answer->line.coverage, answer->read);
   if (!arguments.selection.function.empty()) SayThinning(answer->read);
@@ -215,7 +215,7 @@ Status ShowSeries(const HistoryArguments& arguments,
 Status ShowFunctions(const HistoryArguments& arguments,
                      const history::QueryBounds& bounds) {
   const auto answer =
-      history::ReadFunctions(arguments.folder, arguments.selection, bounds);
+      history::ReadFunctions(arguments.directory, arguments.selection, bounds);
   if (!answer) return Fail(answer.error());
   SayWarnings(answer->table.coverage, answer->read);
   SayThinning(answer->read);
@@ -233,7 +233,7 @@ Status ShowFunctions(const HistoryArguments& arguments,
 Status ShowListing(const HistoryArguments& arguments,
                    const history::QueryBounds& bounds) {
   const auto answer =
-      history::ReadListing(arguments.folder, arguments.selection, bounds);
+      history::ReadListing(arguments.directory, arguments.selection, bounds);
   if (!answer) return Fail(answer.error());
   SayWarnings({}, answer->read);
   return WriteRows(arguments.output, [&](OutputBuffer& out) {

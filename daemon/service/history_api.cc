@@ -40,9 +40,9 @@ std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
 // One request: what it asks for, and the answer.
 class HistoryApi::Query {
  public:
-  Query(std::string folder, const HttpRequest& request, const Labels& labels,
+  Query(std::string directory, const HttpRequest& request, const Labels& labels,
         ServiceCounters& counters)
-      : folder_(std::move(folder)),
+      : directory_(std::move(directory)),
         request_(request),
         labels_(labels),
         cpu_(counters.history_query_cpu_ns) {}
@@ -98,7 +98,7 @@ class HistoryApi::Query {
   Result<std::string> MakeFiles() {
     // All of them, if nothing is said.
     if (request_.parameters.empty()) selection_.from_unix_ns = 0;
-    const auto answer = history::ReadListing(folder_, selection_, bounds());
+    const auto answer = history::ReadListing(directory_, selection_, bounds());
     if (!answer) return Fail(answer.error());
     return RenderListingJson(*answer);
   }
@@ -110,7 +110,7 @@ class HistoryApi::Query {
                   "by is one of all, unit, container, pod, comm, pid");
     }
     const auto answer = history::ReadTimeline(
-        folder_,
+        directory_,
         {.selection = selection_,
          .step_ns = parameters_.Number("step", 10) * kNsPerSecond,
          .by = *by,
@@ -122,7 +122,8 @@ class HistoryApi::Query {
   }
 
   Result<std::string> MakeFunctions() {
-    const auto answer = history::ReadFunctions(folder_, selection_, bounds());
+    const auto answer =
+        history::ReadFunctions(directory_, selection_, bounds());
     if (!answer) return Fail(answer.error());
     return RenderFunctionsJson(*answer, parameters_.FunctionRows());
   }
@@ -131,7 +132,7 @@ class HistoryApi::Query {
   Result<Profile> ReadTree(const AskedTime& time) {
     history::Selection selection = selection_;
     SetTime(time, selection);
-    auto answer = history::ReadFlame(folder_, selection,
+    auto answer = history::ReadFlame(directory_, selection,
                                      parameters_.FlameNodes(), bounds());
     if (!answer) return Fail(std::move(answer.error()));
     if (answer->coverage.parts == 0) return Fail(NothingKnownOf(time));
@@ -166,7 +167,7 @@ class HistoryApi::Query {
   Result<HistoryAnswerText> MakeProfile() {
     const auto format = parameters_.Format();
     if (!format) return Fail(format.error());
-    auto answer = history::ReadRange(folder_, selection_, bounds());
+    auto answer = history::ReadRange(directory_, selection_, bounds());
     if (!answer) return Fail(std::move(answer.error()));
     if (answer->coverage.parts == 0) {
       return Fail(NothingKnownOf(parameters_.time()));
@@ -179,7 +180,7 @@ class HistoryApi::Query {
                              .policy = kOwnPolicyPage};
   }
 
-  const std::string folder_;
+  const std::string directory_;
   const HttpRequest& request_;
   const Labels& labels_;
   mutable CountedCpu cpu_;
@@ -190,24 +191,24 @@ class HistoryApi::Query {
   QueryClock::time_point deadline_;
 };
 
-void HistoryApi::SetFolder(std::string folder) {
+void HistoryApi::SetDirectory(std::string directory) {
   const std::lock_guard lock(mutex_);
-  folder_ = std::move(folder);
+  directory_ = std::move(directory);
 }
 
-std::string HistoryApi::folder() const {
+std::string HistoryApi::directory() const {
   const std::lock_guard lock(mutex_);
-  return folder_;
+  return directory_;
 }
 
 HttpResponse HistoryApi::Respond(const HttpRequest& request,
                                  const Labels& labels) const {
   // A copy, as a reload may name another one while the query reads.
-  std::string folder = this->folder();
-  if (folder.empty()) {
+  std::string directory = this->directory();
+  if (directory.empty()) {
     return {.status = 404, .body = "no history is kept: see history.enabled\n"};
   }
-  Query query(std::move(folder), request, labels, counters_);
+  Query query(std::move(directory), request, labels, counters_);
   // Before the room is entered: what is not understood takes no turn.
   if (const auto wrong = query.Read()) return BadRequest(*wrong);
   return RespondInTurn(

@@ -25,8 +25,8 @@ class HistoryApi {
   explicit HistoryApi(ServiceCounters& counters) : counters_(counters) {}
 
   // Nothing is kept there from now on, if empty.
-  void SetFolder(std::string folder);
-  bool is_on() const { return !folder().empty(); }
+  void SetDirectory(std::string directory);
+  bool is_on() const { return !directory().empty(); }
 
   // 404: there is no history, or nothing is known of the time. 400: the request
   // is not understood. 413: the answer would be too large, or would take too
@@ -36,11 +36,11 @@ class HistoryApi {
  private:
   class Query;
 
-  std::string folder() const;
+  std::string directory() const;
 
   ServiceCounters& counters_;
-  mutable std::mutex mutex_;  // of folder_
-  std::string folder_;
+  mutable std::mutex mutex_;  // of directory_
+  std::string directory_;
   mutable ResponseRoom room_{kHistoryRoom};
 };
 

@@ -156,8 +156,8 @@ void HistoryThread::TidyUp() {
 }
 
 // The journal stays, so that an end takes no longer than an interval: it is
-// read as it is, and the next run makes a segment of it. The folder is free for
-// others.
+// read as it is, and the next run makes a segment of it. The directory is free
+// for others.
 void HistoryThread::Close() {
   if (!writer_) return;
   Commit();
@@ -168,7 +168,7 @@ void HistoryThread::Close() {
   counters_.history_files = 0;
 }
 
-// A folder that cannot be opened is tried again with the next part.
+// A directory that cannot be opened is tried again with the next part.
 bool HistoryThread::HasWriter() {
   if (writer_) return true;
   auto writer = history::HistoryWriter::Open(

@@ -40,8 +40,10 @@ class HttpApi {
   HttpResponse Respond(const HttpRequest& request) const;
   // For what is answered from now on.
   void SetLabels(const Labels& labels);
-  // The folder of the history that is kept; empty: none.
-  void SetHistory(const std::string& folder) { history_.SetFolder(folder); }
+  // The directory of the history that is kept; empty: none.
+  void SetHistory(const std::string& directory) {
+    history_.SetDirectory(directory);
+  }
   // Whether anybody may have what is at that path: pages without data.
   static bool IsPublic(std::string_view path);
 

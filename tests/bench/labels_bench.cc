@@ -59,7 +59,7 @@ class Node {
   void Replace() {
     const uint64_t oldest = running_.front();
     running_.pop_front();
-    std::filesystem::remove_all(path_ + "/pods/" + Folder(oldest));
+    std::filesystem::remove_all(path_ + "/pods/" + Directory(oldest));
     std::filesystem::remove(path_ + "/containers/" + Link(oldest));
     Begin();
   }
@@ -83,7 +83,7 @@ class Node {
     return fmt::format("01234567{0}89ab{0}cdef{0}0123{0}{1:012x}", mark,
                        number);
   }
-  static std::string Folder(uint64_t number) {
+  static std::string Directory(uint64_t number) {
     return fmt::format("shop_web-{}_{}", number, Uid(number, '-'));
   }
   static std::string Link(uint64_t number) {
@@ -93,10 +93,10 @@ class Node {
   void Begin() {
     const uint64_t number = ++last_;
     running_.push_back(number);
-    std::filesystem::create_directories(path_ + "/pods/" + Folder(number) +
+    std::filesystem::create_directories(path_ + "/pods/" + Directory(number) +
                                         "/nginx");
     std::filesystem::create_symlink(
-        "/var/log/pods/" + Folder(number) + "/nginx/0.log",
+        "/var/log/pods/" + Directory(number) + "/nginx/0.log",
         path_ + "/containers/" + Link(number));
   }
 

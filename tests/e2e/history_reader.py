@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the folder of a history by what docs/formats.md says, and by nothing
-else: a second reader, which finds what the first one and its writer both have
-wrong."""
+"""Reads the directory of a history by what docs/formats.md says, and by
+nothing else: a second reader, which finds what the first one and its writer
+both have wrong."""
 
 import collections
 import ctypes
@@ -312,10 +312,10 @@ def read_segment(data):
     return file
 
 
-def read_folder(folder):
-    """The files that count, oldest first, of a folder that nobody writes."""
+def read_directory(directory):
+    """The files that count, oldest first; nobody writes that directory."""
     found = []
-    for name in os.listdir(folder):
+    for name in os.listdir(directory):
         match = NAME.match(name)
         if match:
             first = int(match[1])
@@ -325,7 +325,7 @@ def read_folder(folder):
     for first, last, is_journal, name in sorted(found):
         if -last <= covered_to:
             continue
-        with open(os.path.join(folder, name), "rb") as file:
+        with open(os.path.join(directory, name), "rb") as file:
             data = file.read()
         files.append(read_journal(data) if is_journal else read_segment(data))
         covered_to = covered_to if is_journal else -last

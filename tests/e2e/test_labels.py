@@ -63,10 +63,10 @@ class LabelsTest(service_harness.ServiceCase):
 
     def make_pod(self, namespace, pod, uid, container, container_id):
         """What kubelet has of a pod with one container."""
-        folder = "%s_%s_%s/%s" % (namespace, pod, uid, container)
-        os.makedirs("%s/pods/%s" % (self.logs, folder), mode=0o755)
+        directory = "%s_%s_%s/%s" % (namespace, pod, uid, container)
+        os.makedirs("%s/pods/%s" % (self.logs, directory), mode=0o755)
         # As on the node, whatever the mount is called here.
-        os.symlink("/var/log/pods/%s/0.log" % folder,
+        os.symlink("/var/log/pods/%s/0.log" % directory,
                    "%s/containers/%s_%s_%s-%s.log" % (
                        self.logs, pod, namespace, container, container_id))
 
@@ -240,7 +240,7 @@ class LabelsTest(service_harness.ServiceCase):
                          ["shop/web-0"])
         service.end()
         names = history_reader.names_of(
-            history_reader.read_folder(self.path("history")))
+            history_reader.read_directory(self.path("history")))
         self.assertEqual(
             {cgroup.rsplit("/", 1)[1]: name for cgroup, name in names.items()},
             {"cri-containerd-%s.scope" % POD_ID: ("shop", "web-0", "nginx"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as what names containers: the first byte says if they are the name
-// of a folder of logs, of a link to one or where that leads to, a process's
+// of a directory of logs, of a link to one or where that leads to, a process's
 // environment, or what Docker or Podman keep. Whatever they are, names have the
 // characters and lengths that they can have.
 
@@ -28,14 +28,15 @@ void ExpectDnsName(std::string_view name, size_t max_bytes) {
   }
 }
 
-void ExpectFolder(const profd::PodFolder& folder) {
-  ExpectDnsName(folder.name_space, 63);
-  ExpectDnsName(folder.pod, 253);
-  Expect(folder.uid.size() == 32 || folder.uid.size() == 36);
+void ExpectDirectory(const profd::PodDirectory& directory) {
+  ExpectDnsName(directory.name_space, 63);
+  ExpectDnsName(directory.pod, 253);
+  Expect(directory.uid.size() == 32 || directory.uid.size() == 36);
 }
 
 void ParseNames(std::string_view text) {
-  if (const auto folder = profd::ParsePodFolder(text)) ExpectFolder(*folder);
+  if (const auto directory = profd::ParsePodDirectory(text))
+    ExpectDirectory(*directory);
   if (const auto link = profd::ParseContainerLink(text)) {
     ExpectDnsName(link->name_space, 63);
     ExpectDnsName(link->pod, 253);
@@ -43,7 +44,7 @@ void ParseNames(std::string_view text) {
     Expect(link->id.size() == 64);
   }
   if (const auto log = profd::ParseContainerLog(text)) {
-    ExpectFolder(log->folder);
+    ExpectDirectory(log->directory);
     ExpectDnsName(log->container, 63);
   }
 }

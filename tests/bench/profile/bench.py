@@ -5,7 +5,7 @@
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
              [--signals COUNT] [--waits PARTS] [--seconds SECONDS]
              [--alternations COUNT] [--against DIRECTORY]
-             [--history FOLDER] --build DIRECTORY [SECTION...]
+             [--history DIRECTORY] --build DIRECTORY [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -123,7 +123,7 @@ def main():
                         f"turns (default: 9; {paired.RUNS})")
     parser.add_argument("--against", metavar="DIRECTORY",
                         help="of the section paired: another build directory")
-    parser.add_argument("--history", metavar="FOLDER",
+    parser.add_argument("--history", metavar="DIRECTORY",
                         help="of the section days: a history without an open "
                         "journal (default: records a load of its own)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_compact FOLDER: puts the segments of a history together, as the service
-// does when their hour is over, and prints how much CPU time that took in
-// milliseconds, and the most memory in KiB.
+// bench_compact DIRECTORY: puts the segments of a history together, as the
+// service does when their hour is over, and prints how much CPU time that took
+// in milliseconds, and the most memory in KiB.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_days FROM TO HOURS: fills the folder TO with a history of that many
+// bench_days FROM TO HOURS: fills the directory TO with a history of that many
 // hours that ends now: the segments of FROM, again and again, each time with
 // other processes; then puts those of each hour together, and thins out those
 // that are older than a day, as the service does. Prints as JSON the files and
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "daemon/base/now_ns.h"
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/history_writer.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/replacement.h"
@@ -42,13 +42,13 @@ struct Recording {
   uint64_t end_ns = 0;
 };
 
-ksym::Result<Recording> Read(const std::string& folder) {
+ksym::Result<Recording> Read(const std::string& directory) {
   Recording recording;
-  const auto names = ListFiles(folder);
+  const auto names = ListFiles(directory);
   if (!names) return ksym::Fail(names.error());
   for (const FileName& name : *names) {
     if (!name.is_segment) continue;
-    auto tables = ReadWhole(folder, name);
+    auto tables = ReadWhole(directory, name);
     if (!tables) return ksym::Fail(tables.error());
     for (const Part& part : tables->parts) {
       recording.begin_ns = std::min(recording.begin_ns, part.start_unix_ns);
@@ -58,7 +58,7 @@ ksym::Result<Recording> Read(const std::string& folder) {
     recording.files.push_back(std::move(*tables));
   }
   if (recording.end_ns <= recording.begin_ns) {
-    return ksym::Fail(ksym::ErrorCode::kNotFound, folder + ": no samples");
+    return ksym::Fail(ksym::ErrorCode::kNotFound, directory + ": no samples");
   }
   return recording;
 }
@@ -75,19 +75,19 @@ Tables Again(const Tables& tables, uint64_t later_ns, uint32_t time) {
   return again;
 }
 
-ksym::Status Write(const std::string& folder, Tables tables,
+ksym::Status Write(const std::string& directory, Tables tables,
                    uint64_t sequence) {
   const Sequences sequences = {.first = sequence, .last = sequence};
   const FileName name = SegmentNameOf(tables, sequences);
   const auto bytes = EncodeSummarized(tables, sequences);
   if (!bytes) return ksym::Fail(bytes.error());
-  std::ofstream file(folder + '/' + TextOf(name), std::ios::binary);
+  std::ofstream file(directory + '/' + TextOf(name), std::ios::binary);
   file << *bytes;
   if (file.flush()) return {};
-  return ksym::Fail(ksym::ErrorCode::kIo, folder + ": not written");
+  return ksym::Fail(ksym::ErrorCode::kIo, directory + ": not written");
 }
 
-ksym::Status Fill(const Recording& recording, const std::string& folder,
+ksym::Status Fill(const Recording& recording, const std::string& directory,
                   uint64_t from_ns, uint64_t now_ns) {
   const uint64_t span_ns = recording.end_ns - recording.begin_ns;
   uint64_t sequence = 0;
@@ -97,7 +97,7 @@ ksym::Status Fill(const Recording& recording, const std::string& folder,
   for (; start_ns + span_ns <= now_ns; start_ns += span_ns, ++time) {
     for (const Tables& tables : recording.files) {
       auto done =
-          Write(folder, Again(tables, start_ns - recording.begin_ns, time),
+          Write(directory, Again(tables, start_ns - recording.begin_ns, time),
                 ++sequence);
       if (!done) return done;
     }
@@ -105,10 +105,10 @@ ksym::Status Fill(const Recording& recording, const std::string& folder,
   return {};
 }
 
-ksym::Status Keep(const std::string& folder, uint64_t now_ns) {
+ksym::Status Keep(const std::string& directory, uint64_t now_ns) {
   const auto go_on = [] { return false; };
   HistoryWriter::Limits limits = {.max_bytes = UINT64_MAX};
-  auto writer = HistoryWriter::Open(folder, limits,
+  auto writer = HistoryWriter::Open(directory, limits,
                                     {.boot = {}, .name = "bench_days"}, now_ns);
   if (!writer) return ksym::Fail(writer.error());
   for (uint64_t before = UINT64_MAX; before != writer->counts().compactions;) {
@@ -127,13 +127,13 @@ ksym::Status Keep(const std::string& folder, uint64_t now_ns) {
   return {};
 }
 
-ksym::Status Print(const Recording& recording, const std::string& folder,
+ksym::Status Print(const Recording& recording, const std::string& directory,
                    uint64_t now_ns) {
-  const auto names = ListFiles(folder);
+  const auto names = ListFiles(directory);
   if (!names) return ksym::Fail(names.error());
   uint64_t files = 0, bytes = 0, old_bytes = 0, old_s = 0;
   for (const FileName& name : *names) {
-    const uint64_t size = SizeOfFile(folder + '/' + TextOf(name));
+    const uint64_t size = SizeOfFile(directory + '/' + TextOf(name));
     ++files;
     bytes += size;
     if (name.end_s + kDayNs / kNsPerSecond > now_ns / kNsPerSecond) continue;

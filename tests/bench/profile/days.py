@@ -38,9 +38,9 @@ class Connection(http.client.HTTPConnection):
 
 
 class Service:
-    """A service with that history; one without has a new folder."""
+    """A service with that history; one without has a new directory."""
 
-    def __init__(self, context, folder):
+    def __init__(self, context, directory):
         self.directory = context.scratch_file("days-service")
         shutil.rmtree(self.directory, ignore_errors=True)
         os.mkdir(self.directory)
@@ -49,7 +49,7 @@ class Service:
         with open(config, "w", encoding="ascii") as file:
             json.dump({
                 "frequency_hz": RATE_HZ,
-                "history": {"directory": folder, "max_bytes": 4 << 30,
+                "history": {"directory": directory, "max_bytes": 4 << 30,
                             "thin_after_hours": 0},
                 "push_spool": {"directory": self.directory + "/spool"},
                 "http": {"listen": ["unix:" + self.socket]}}, file)
@@ -102,7 +102,7 @@ class Service:
 
 
 def recorded(context, stack):
-    """A folder with a history that was recorded now, or was brought."""
+    """A directory with a history that was recorded now, or was brought."""
     if context.history:
         return context.history
     service = history.Service(context, RATE_HZ, "recorded")
@@ -117,12 +117,12 @@ def recorded(context, stack):
 
 
 def fill(context, source, hours):
-    folder = context.scratch_file(f"days-{hours}")
+    directory = context.scratch_file(f"days-{hours}")
     done = subprocess.run(
         [context.built("tests", "bench", "profile", "bench_days"), source,
-         folder, str(hours)], stdout=subprocess.PIPE, text=True, check=True,
+         directory, str(hours)], stdout=subprocess.PIPE, text=True, check=True,
         env=context.environment())
-    return folder, json.loads(done.stdout)
+    return directory, json.loads(done.stdout)
 
 
 def questions(service):
@@ -157,13 +157,13 @@ def run(context):
     with contextlib.ExitStack() as stack:
         source = recorded(context, stack)
         hours = QUICK_FILLED_HOURS if context.quick else FILLED_HOURS
-        folder, made = fill(context, source, hours)
+        directory, made = fill(context, source, hours)
         plain = Service(context, context.scratch_file("days-none"))
         with contextlib.closing(plain):
             time.sleep(1)
             base_mib = plain.rss_mib("VmHWM")
             base = plain.start_seconds, plain.start_cpu
-        service = Service(context, folder)
+        service = Service(context, directory)
         with contextlib.closing(service):
             for name, path, query in questions(service):
                 answers, *taken = zip(*(service.ask(path, **query)

@@ -29,7 +29,7 @@ class Context:
     trouble: object = None  # trouble.Wanted, for the section trouble
     waits: object = None  # waits.Wanted, for the sections waits and paired
     against: str = None  # another build directory, for the section paired
-    history: str = None  # a folder of a service, for the section days
+    history: str = None  # a directory of a service, for the section days
 
     def scratch_file(self, name):
         return os.path.join(self.scratch, name)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_thin FOLDER: thins out each segment of a history that was not, as the
-// service does when it is a day old, but leaves the folder as it is. Prints as
-// JSON what that saves and takes, of all of them, and whether all sums are
-// what they were: of each series and second, and of each stack that is left, by
-// itself and with all that begin with it, of each kind of samples.
+// bench_thin DIRECTORY: thins out each segment of a history that was not, as
+// the service does when it is a day old, but leaves the directory as it is.
+// Prints as JSON what that saves and takes, of all of them, and whether all
+// sums are what they were: of each series and second, and of each stack that is
+// left, by itself and with all that begin with it, of each kind of samples.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "daemon/base/now_ns.h"
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/rare_callees.h"
 #include "daemon/history/replacement.h"
 #include "daemon/history/thinning.h"
@@ -153,13 +153,13 @@ uint64_t CountFolded(const Tables& tables) {
   return count;
 }
 
-ksym::Status Measure(const std::string& folder, const FileName& name,
+ksym::Status Measure(const std::string& directory, const FileName& name,
                      Report& report) {
-  const auto before = ReadWhole(folder, name);
+  const auto before = ReadWhole(directory, name);
   if (!before) return ksym::Fail(before.error());
   if (!before->thinnings.empty()) return {};
   const uint64_t begin = profd::NowNs(CLOCK_PROCESS_CPUTIME_ID);
-  const auto thinned = ThinFile(folder, name, [] { return false; });
+  const auto thinned = ThinFile(directory, name, [] { return false; });
   report.cpu_ns += profd::NowNs(CLOCK_PROCESS_CPUTIME_ID) - begin;
   if (!thinned) return ksym::Fail(thinned.error());
   const auto after = DecodeSegment(thinned->bytes);
@@ -167,7 +167,7 @@ ksym::Status Measure(const std::string& folder, const FileName& name,
   ++report.files;
   report.samples += before->count_sum;
   report.folded_samples += CountFolded(after->tables);
-  report.Add(*before, SizeOfFile(folder + "/" + TextOf(name)), 0);
+  report.Add(*before, SizeOfFile(directory + "/" + TextOf(name)), 0);
   report.Add(after->tables, thinned->bytes.size(), 1);
   report.has_same_sums &= HaveSameSums(*before, after->tables);
   return {};
@@ -177,13 +177,13 @@ ksym::Status Measure(const std::string& folder, const FileName& name,
 
 int main(int count, char** arguments) {
   if (count != 2) return 2;
-  const std::string folder = arguments[1];
-  const auto files = ListFiles(folder);
+  const std::string directory = arguments[1];
+  const auto files = ListFiles(directory);
   ksym::Status done;
   if (!files) done = ksym::Fail(files.error());
   Report report;
   for (size_t i = 0; done && i < files->size(); ++i) {
-    if ((*files)[i].is_segment) done = Measure(folder, (*files)[i], report);
+    if ((*files)[i].is_segment) done = Measure(directory, (*files)[i], report);
   }
   if (!done) {
     fmt::print(stderr, "{}\n", done.error().message());

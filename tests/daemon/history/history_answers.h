@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/history_writer.h"
 #include "daemon/history/queries.h"
 #include "daemon/history/query_json.h"
@@ -22,8 +22,8 @@
 
 namespace profd::history {
 
-// Folders of small files, and what queries answer of them: the same before and
-// after files were put together.
+// Directories of small files, and what queries answer of them: the same before
+// and after files were put together.
 
 namespace fs = std::filesystem;
 
@@ -35,9 +35,9 @@ inline constexpr uint64_t kDue = kFirstHour + kHour + 600 * kSecond;
 inline const auto kNever = [] { return false; };
 
 // A segment for each part.
-inline ksym::Result<HistoryWriter> OpenForParts(const std::string& folder,
+inline ksym::Result<HistoryWriter> OpenForParts(const std::string& directory,
                                                 const std::string& run = "r") {
-  return HistoryWriter::Open(folder, {.journal_memory_bytes = 1},
+  return HistoryWriter::Open(directory, {.journal_memory_bytes = 1},
                              {.boot = "b", .name = run}, kFirstPart);
 }
 
@@ -50,9 +50,9 @@ inline void WriteParts(HistoryWriter& writer, unsigned begin, unsigned end,
 }
 
 // "1-5" for a segment, "6" for a journal, oldest first.
-inline std::vector<std::string> FilesIn(const std::string& folder) {
+inline std::vector<std::string> FilesIn(const std::string& directory) {
   std::vector<std::string> texts;
-  const auto files = ListFiles(folder).value();
+  const auto files = ListFiles(directory).value();
   for (const FileName& name : files) {
     texts.push_back(name.is_segment ? fmt::format("{}-{}", name.sequences.first,
                                                   name.sequences.last)
@@ -61,9 +61,9 @@ inline std::vector<std::string> FilesIn(const std::string& folder) {
   return texts;
 }
 
-inline size_t CountNames(const std::string& folder) {
-  return static_cast<size_t>(
-      std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+inline size_t CountNames(const std::string& directory) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(directory),
+                                           fs::directory_iterator()));
 }
 
 inline std::string FrameText(const Profile& profile, FrameId id) {
@@ -121,16 +121,16 @@ struct Answers {
   bool operator==(const Answers&) const = default;
 };
 
-inline Answers AnswersOf(const std::string& folder) {
+inline Answers AnswersOf(const std::string& directory) {
   Answers answers;
   const QueryBounds bounds = {.max_bytes = size_t{64} << 20};
   Selection selection = {.from_unix_ns = kFirstPart - kHour,
                          .until_unix_ns = kFirstPart + 2 * kHour};
   for (auto& samples : answers.samples) {
-    const auto range = ReadRange(folder, selection, bounds);
-    const auto functions = ReadFunctions(folder, selection, bounds);
-    const auto flame = ReadFlame(folder, selection, 1000, bounds);
-    const auto line = ReadTimeline(folder,
+    const auto range = ReadRange(directory, selection, bounds);
+    const auto functions = ReadFunctions(directory, selection, bounds);
+    const auto flame = ReadFlame(directory, selection, 1000, bounds);
+    const auto line = ReadTimeline(directory,
                                    {.selection = selection,
                                     .step_ns = kSecond,
                                     .by = TimelineBy::kCommand},
@@ -157,13 +157,13 @@ inline Answers AnswersOf(const std::string& folder) {
 }
 
 // Tells what would be there without the compaction, and compacts.
-inline void ExpectSameAfter(const std::string& folder, HistoryWriter& writer,
+inline void ExpectSameAfter(const std::string& directory, HistoryWriter& writer,
                             uint64_t now = kDue) {
-  const Answers before = AnswersOf(folder);
+  const Answers before = AnswersOf(directory);
   EXPECT_FALSE(before.samples[0].empty());
   const auto done = writer.Compact(now, kNever);
   EXPECT_TRUE(done) << done.error().message();
-  EXPECT_EQ(AnswersOf(folder), before);
+  EXPECT_EQ(AnswersOf(directory), before);
 }
 
 }  // namespace profd::history

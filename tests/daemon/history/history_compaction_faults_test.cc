@@ -28,34 +28,34 @@ using ::testing::HasSubstr;
 // One that is damaged, or a journal that nobody can read, stays between.
 TEST(HistoryCompactionFaults, LeavesDamagedFilesAlone) {
   for (const bool is_journal : {false, true}) {
-    const TemporaryFolder folder;
+    const TemporaryDirectory directory;
     {
-      auto writer = OpenForParts(folder.path());
+      auto writer = OpenForParts(directory.path());
       ASSERT_TRUE(writer);
       WriteParts(*writer, 0, 5);
     }
-    const auto files = ListFiles(folder.path()).value();
-    const std::string third = folder.path() + "/" + TextOf(files[2]);
+    const auto files = ListFiles(directory.path()).value();
+    const std::string third = directory.path() + "/" + TextOf(files[2]);
     if (is_journal) {
       fs::remove(third);
-      std::ofstream(folder.path() + "/" + TextOf(JournalName(3)))
+      std::ofstream(directory.path() + "/" + TextOf(JournalName(3)))
           << "a journal of another program";
     } else {
       fs::resize_file(third, fs::file_size(third) - 1);
     }
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
-    const auto before = ReadRange(folder.path(), {}, {.max_bytes = 1 << 26});
+    const auto before = ReadRange(directory.path(), {}, {.max_bytes = 1 << 26});
     uint64_t now = kDue;
     for (int i = 0; i < 4; ++i, now += 600 * kSecond) {
       (void)writer->Compact(now, kNever);
     }
-    EXPECT_THAT(FilesIn(folder.path()), is_journal
-                                            ? ElementsAre("1-2", "3", "4-5")
-                                            : ElementsAre("1-2", "3-3", "4-5"));
+    EXPECT_THAT(FilesIn(directory.path()),
+                is_journal ? ElementsAre("1-2", "3", "4-5")
+                           : ElementsAre("1-2", "3-3", "4-5"));
     EXPECT_EQ(writer->counts().compactions, 2u);
     EXPECT_EQ(writer->counts().compaction_failures, is_journal ? 0u : 1u);
-    const auto after = ReadRange(folder.path(), {}, {.max_bytes = 1 << 26});
+    const auto after = ReadRange(directory.path(), {}, {.max_bytes = 1 << 26});
     ASSERT_TRUE(before && after);
     EXPECT_EQ(SamplesOf(after->profile), SamplesOf(before->profile));
     EXPECT_EQ(after->read.bad_files, 1u);
@@ -65,7 +65,7 @@ TEST(HistoryCompactionFaults, LeavesDamagedFilesAlone) {
 // Each state in which a writer can end: nothing is lost and nothing counts
 // twice, for readers and for the next writer.
 TEST(HistoryCompactionFaults, EndsAnywhere) {
-  const TemporaryFolder work;
+  const TemporaryDirectory work;
   const std::string before = work.path() + "/before";
   const std::string after = work.path() + "/after";
   constexpr unsigned kFiles = 5;
@@ -88,91 +88,91 @@ TEST(HistoryCompactionFaults, EndsAnywhere) {
 
   // Half of the new file under a name of its own.
   {
-    const std::string folder = work.path() + "/half";
-    fs::copy(before, folder);
-    const std::string half = folder + "/" + new_name + ".abcdef";
+    const std::string directory = work.path() + "/half";
+    fs::copy(before, directory);
+    const std::string half = directory + "/" + new_name + ".abcdef";
     fs::copy_file(after + "/" + new_name, half);
     fs::resize_file(half, fs::file_size(half) / 2);
-    EXPECT_EQ(AnswersOf(folder), wanted);
-    auto writer = OpenForParts(folder);
+    EXPECT_EQ(AnswersOf(directory), wanted);
+    auto writer = OpenForParts(directory);
     ASSERT_TRUE(writer);
     EXPECT_FALSE(fs::exists(half));
-    EXPECT_EQ(AnswersOf(folder), wanted);
-    ExpectSameAfter(folder, *writer);
-    EXPECT_THAT(FilesIn(folder), ElementsAre("1-5"));
+    EXPECT_EQ(AnswersOf(directory), wanted);
+    ExpectSameAfter(directory, *writer);
+    EXPECT_THAT(FilesIn(directory), ElementsAre("1-5"));
   }
   // The new file, and any of the old ones.
   for (unsigned there = 0; there < 1u << kFiles; ++there) {
-    const std::string folder = fmt::format("{}/{}", work.path(), there);
-    fs::copy(after, folder);
+    const std::string directory = fmt::format("{}/{}", work.path(), there);
+    fs::copy(after, directory);
     for (unsigned i = 0; i < kFiles; ++i) {
       const std::string name = TextOf(old_names[i]);
       if ((there & (1u << i)) != 0) {
-        fs::copy_file(before + "/" + name, folder + "/" + name);
+        fs::copy_file(before + "/" + name, directory + "/" + name);
       }
     }
     // And the journal of one of them.
-    std::ofstream(folder + "/" + TextOf(JournalName(3))) << JournalHeader(3);
-    EXPECT_EQ(AnswersOf(folder), wanted) << there;
-    const auto writer = OpenForParts(folder);
+    std::ofstream(directory + "/" + TextOf(JournalName(3))) << JournalHeader(3);
+    EXPECT_EQ(AnswersOf(directory), wanted) << there;
+    const auto writer = OpenForParts(directory);
     ASSERT_TRUE(writer);
-    EXPECT_EQ(CountNames(folder), 2u) << there;
+    EXPECT_EQ(CountNames(directory), 2u) << there;
     EXPECT_EQ(writer->files(), 1u);
-    EXPECT_EQ(writer->bytes(), fs::file_size(folder + "/" + new_name));
-    EXPECT_EQ(AnswersOf(folder), wanted) << there;
+    EXPECT_EQ(writer->bytes(), fs::file_size(directory + "/" + new_name));
+    EXPECT_EQ(AnswersOf(directory), wanted) << there;
   }
 }
 
 // A file that says more than it has takes nothing with it.
 TEST(HistoryCompactionFaults, NothingIsRemovedForADamagedFile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     WriteParts(*writer, 0, 3);
   }
   const std::string cover =
-      folder.path() + "/000000000001-000000000009-1-2.segment";
-  fs::copy_file(
-      folder.path() + "/" + TextOf(ListFiles(folder.path()).value().front()),
-      cover);
-  const auto answer = ReadRange(folder.path(), {}, {.max_bytes = 1 << 26});
+      directory.path() + "/000000000001-000000000009-1-2.segment";
+  fs::copy_file(directory.path() + "/" +
+                    TextOf(ListFiles(directory.path()).value().front()),
+                cover);
+  const auto answer = ReadRange(directory.path(), {}, {.max_bytes = 1 << 26});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->read.bad_files, 1u);
   EXPECT_THAT(answer->read.warnings.at(0), HasSubstr("that of another file"));
   {
-    const auto writer = OpenForParts(folder.path());
+    const auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     EXPECT_EQ(writer->counts().files_bad, 1u);
   }
   fs::remove(cover);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-1", "2-2", "3-3"));
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-1", "2-2", "3-3"));
 }
 
 // Somebody put a file of another history there.
 TEST(HistoryCompactionFaults, NothingIsRemovedOfAnotherTime) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     WriteParts(*writer, 0, 4);
     ASSERT_TRUE(writer->Compact(kDue, kNever));
   }
   Tables tables = TablesOf({PartNumber(100)});
   const FileName name = SegmentNameOf(tables, {2, 2});
-  const std::string other = folder.path() + "/" + TextOf(name);
+  const std::string other = directory.path() + "/" + TextOf(name);
   std::ofstream(other) << EncodeSegment(tables, {2, 2}).value();
-  ASSERT_TRUE(OpenForParts(folder.path()));
+  ASSERT_TRUE(OpenForParts(directory.path()));
   EXPECT_TRUE(fs::exists(other));
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-4"));
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-4"));
 }
 
 TEST(HistoryCompactionFaults, TriesAgainWhatCouldNotBeWritten) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   WriteParts(*writer, 0, 3);
-  const Answers before = AnswersOf(folder.path());
+  const Answers before = AnswersOf(directory.path());
   rlimit limit = {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
   ::signal(SIGXFSZ, SIG_IGN);
@@ -182,20 +182,20 @@ TEST(HistoryCompactionFaults, TriesAgainWhatCouldNotBeWritten) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   EXPECT_FALSE(failed);
   EXPECT_EQ(writer->counts().compaction_failures, 1u);
-  EXPECT_EQ(CountNames(folder.path()), 4u);
-  EXPECT_EQ(AnswersOf(folder.path()), before);
+  EXPECT_EQ(CountNames(directory.path()), 4u);
+  EXPECT_EQ(AnswersOf(directory.path()), before);
   // Not at once.
   ASSERT_TRUE(writer->Compact(kDue + kSecond, kNever));
   EXPECT_EQ(writer->counts().compactions, 0u);
   ASSERT_TRUE(writer->Compact(kDue + 600 * kSecond, kNever));
   EXPECT_EQ(writer->counts().compactions, 1u);
-  EXPECT_EQ(AnswersOf(folder.path()), before);
+  EXPECT_EQ(AnswersOf(directory.path()), before);
 }
 
 // Whoever reads meanwhile sees all parts, each once.
 TEST(HistoryCompactionFaults, IsReadMeanwhile) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   constexpr unsigned kHours = 12;
   constexpr unsigned kPartsOfHour = 8;
@@ -207,7 +207,7 @@ TEST(HistoryCompactionFaults, IsReadMeanwhile) {
   std::thread reader([&] {
     while (!is_done) {
       const auto answer =
-          ReadRange(folder.path(), {}, {.max_bytes = size_t{64} << 20});
+          ReadRange(directory.path(), {}, {.max_bytes = size_t{64} << 20});
       // It may give up where files vanish all the time; it never tells less.
       if (!answer) continue;
       EXPECT_EQ(answer->coverage.parts, kHours * kPartsOfHour);
@@ -221,12 +221,12 @@ TEST(HistoryCompactionFaults, IsReadMeanwhile) {
   }
   is_done = true;
   reader.join();
-  EXPECT_EQ(FilesIn(folder.path()).size(), kHours);
+  EXPECT_EQ(FilesIn(directory.path()).size(), kHours);
   EXPECT_GT(answers, 0u);
 }
 
 TEST(HistoryCompactionFaults, LosesNothingWhenItIsKilled) {
-  const TemporaryFolder work;
+  const TemporaryDirectory work;
   const std::string before = work.path() + "/before";
   {
     auto writer = OpenForParts(before);
@@ -235,25 +235,25 @@ TEST(HistoryCompactionFaults, LosesNothingWhenItIsKilled) {
   }
   const Answers wanted = AnswersOf(before);
   for (int round = 0; round < 25; ++round) {
-    const std::string folder = fmt::format("{}/{}", work.path(), round);
-    fs::copy(before, folder);
+    const std::string directory = fmt::format("{}/{}", work.path(), round);
+    fs::copy(before, directory);
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      auto writer = OpenForParts(folder);
+      auto writer = OpenForParts(directory);
       if (writer) (void)writer->Compact(kDue, kNever);
       ::_exit(0);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(500 + round * 500));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
-    EXPECT_EQ(AnswersOf(folder), wanted) << round;
-    auto writer = OpenForParts(folder);
+    EXPECT_EQ(AnswersOf(directory), wanted) << round;
+    auto writer = OpenForParts(directory);
     ASSERT_TRUE(writer);
     ASSERT_TRUE(writer->Compact(kDue, kNever));
-    EXPECT_THAT(FilesIn(folder), ElementsAre("1-12"));
-    EXPECT_EQ(CountNames(folder), 2u);
-    EXPECT_EQ(AnswersOf(folder), wanted) << round;
+    EXPECT_THAT(FilesIn(directory), ElementsAre("1-12"));
+    EXPECT_EQ(CountNames(directory), 2u);
+    EXPECT_EQ(AnswersOf(directory), wanted) << round;
   }
 }
 

@@ -17,26 +17,26 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(HistoryCompaction, GivesTheUnionOfAnHour) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer) << writer.error().message();
   WriteParts(*writer, 0, 4);
   WriteParts(*writer, 4, 6, 99);
   const uint64_t before = writer->bytes();
-  ExpectSameAfter(folder.path(), *writer);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-6"));
-  EXPECT_EQ(CountNames(folder.path()), 2u);  // and the lock
+  ExpectSameAfter(directory.path(), *writer);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-6"));
+  EXPECT_EQ(CountNames(directory.path()), 2u);  // and the lock
   EXPECT_EQ(writer->counts().compactions, 1u);
   EXPECT_EQ(writer->files(), 1u);
   EXPECT_LT(writer->bytes(), before);
   EXPECT_EQ(writer->bytes(),
-            fs::file_size(folder.path() + "/" +
-                          TextOf(ListFiles(folder.path()).value().front())));
+            fs::file_size(directory.path() + "/" +
+                          TextOf(ListFiles(directory.path()).value().front())));
   // It never goes into another one.
   WriteParts(*writer, 6, 8);
-  ExpectSameAfter(folder.path(), *writer);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-6", "7-8"));
-  ExpectSameAfter(folder.path(), *writer);
+  ExpectSameAfter(directory.path(), *writer);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-6", "7-8"));
+  ExpectSameAfter(directory.path(), *writer);
   EXPECT_EQ(writer->counts().compactions, 2u);
 }
 
@@ -61,93 +61,94 @@ TEST(HistoryCompaction, HasEachThingOnce) {
 }
 
 TEST(HistoryCompaction, WaitsForTheEndOfTheHour) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   WriteParts(*writer, 0, 3);
   ASSERT_TRUE(writer->Compact(kDue - kSecond, kNever));
-  EXPECT_EQ(FilesIn(folder.path()).size(), 3u);
+  EXPECT_EQ(FilesIn(directory.path()).size(), 3u);
   // Others wait for the thread.
   EXPECT_FALSE(writer->Compact(kDue, [] { return true; }));
-  EXPECT_EQ(FilesIn(folder.path()).size(), 3u);
+  EXPECT_EQ(FilesIn(directory.path()).size(), 3u);
   ASSERT_TRUE(writer->Compact(kDue + 600 * kSecond, kNever));
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-3"));
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-3"));
 }
 
 TEST(HistoryCompaction, WaitsForTheHoursLastJournal) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     WriteParts(*writer, 0, 3);
   }
-  auto writer =
-      HistoryWriter::Open(folder.path(), {}, {.boot = "b", .name = "r"}, kDue);
+  auto writer = HistoryWriter::Open(directory.path(), {},
+                                    {.boot = "b", .name = "r"}, kDue);
   ASSERT_TRUE(writer);
   WriteParts(*writer, 3, 4);
-  ExpectSameAfter(folder.path(), *writer);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-1", "2-2", "3-3", "4"));
+  ExpectSameAfter(directory.path(), *writer);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-1", "2-2", "3-3", "4"));
   // It is sealed, and the next one is of another hour.
   writer->Add(PartNumber(4));
   ASSERT_TRUE(writer->Commit(kDue + kSecond));
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-1", "2-2", "3-3", "4-4"));
-  ExpectSameAfter(folder.path(), *writer, kDue + kSecond);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-4"));
+  EXPECT_THAT(FilesIn(directory.path()),
+              ElementsAre("1-1", "2-2", "3-3", "4-4"));
+  ExpectSameAfter(directory.path(), *writer, kDue + kSecond);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-4"));
 }
 
 TEST(HistoryCompaction, KeepsHoursApart) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   WriteParts(*writer, 0, 2);
   WriteParts(*writer, 3600, 3602);
-  ExpectSameAfter(folder.path(), *writer, kDue + kHour);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-2", "3-3", "4-4"));
-  ExpectSameAfter(folder.path(), *writer, kDue + kHour);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-2", "3-4"));
+  ExpectSameAfter(directory.path(), *writer, kDue + kHour);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-2", "3-3", "4-4"));
+  ExpectSameAfter(directory.path(), *writer, kDue + kHour);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-2", "3-4"));
 }
 
 // Holes, restarts and a clock that goes back are where they were.
 TEST(HistoryCompaction, KeepsTheOrderOfParts) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     WriteParts(*writer, 20, 24);
   }
-  auto writer = OpenForParts(folder.path(), "second");
+  auto writer = OpenForParts(directory.path(), "second");
   ASSERT_TRUE(writer);
   WriteParts(*writer, 600, 602);
   WriteParts(*writer, 1, 4);
   const auto coverage =
-      ReadRange(folder.path(), {}, {.max_bytes = 1 << 26}).value().coverage;
+      ReadRange(directory.path(), {}, {.max_bytes = 1 << 26}).value().coverage;
   EXPECT_EQ(coverage.restarts, 1u);
   EXPECT_EQ(coverage.holes, 1u);
   EXPECT_EQ(coverage.set_back, 1u);
-  ExpectSameAfter(folder.path(), *writer);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-9"));
+  ExpectSameAfter(directory.path(), *writer);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-9"));
 }
 
 TEST(HistoryCompaction, LeavesAGapInTheNumbers) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     WriteParts(*writer, 0, 5);
   }
-  const auto files = ListFiles(folder.path()).value();
-  fs::remove(folder.path() + "/" + TextOf(files[2]));
-  auto writer = OpenForParts(folder.path());
+  const auto files = ListFiles(directory.path()).value();
+  fs::remove(directory.path() + "/" + TextOf(files[2]));
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
-  ExpectSameAfter(folder.path(), *writer);
-  ExpectSameAfter(folder.path(), *writer);
-  ExpectSameAfter(folder.path(), *writer);
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-2", "4-5"));
+  ExpectSameAfter(directory.path(), *writer);
+  ExpectSameAfter(directory.path(), *writer);
+  ExpectSameAfter(directory.path(), *writer);
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-2", "4-5"));
 }
 
 TEST(HistoryCompaction, IsDeletedForRoomAndForItsAge) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   WriteParts(*writer, 0, 4);
   ASSERT_TRUE(writer->Compact(kDue, kNever));
@@ -155,12 +156,12 @@ TEST(HistoryCompaction, IsDeletedForRoomAndForItsAge) {
       {.max_age = std::chrono::hours(1), .journal_memory_bytes = 1});
   writer->Add(PartNumber(3602));
   ASSERT_TRUE(writer->Commit(kFirstPart + 3603 * kSecond));
-  EXPECT_EQ(FilesIn(folder.path()).front(), "1-4");
+  EXPECT_EQ(FilesIn(directory.path()).front(), "1-4");
   writer->Add(PartNumber(3610));
   ASSERT_TRUE(writer->Commit(kFirstPart + 3611 * kSecond));
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("5-5", "6-6"));
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("5-5", "6-6"));
   ASSERT_TRUE(writer->Compact(kDue + kHour, kNever));
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("5-6"));
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("5-6"));
   writer->SetLimits({.max_bytes = 1});
   ASSERT_TRUE(writer->Commit(kFirstPart + 3612 * kSecond));
   EXPECT_EQ(writer->files(), 0u);
@@ -190,11 +191,11 @@ TEST(HistoryCompaction, HoldsToWhatAFileMayHave) {
 
 // What does not fit is the beginning of the next file.
 TEST(HistoryCompaction, MakesSeveralFilesOfALargeHour) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
     // Names of 13 MiB each; one file takes two of them.
     constexpr size_t kNames = 13 << 10;
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     for (unsigned part = 0; part < 5; ++part) {
       ProfileBuilder builder;
@@ -217,8 +218,9 @@ TEST(HistoryCompaction, MakesSeveralFilesOfALargeHour) {
     for (int i = 0; i < 4; ++i) ASSERT_TRUE(writer->Compact(kDue, kNever));
     EXPECT_EQ(writer->counts().compactions, 2u);
   }
-  EXPECT_THAT(FilesIn(folder.path()), ElementsAre("1-2", "3-4", "5-5"));
-  const auto listing = ReadListing(folder.path(), {}, {.max_bytes = 1 << 26});
+  EXPECT_THAT(FilesIn(directory.path()), ElementsAre("1-2", "3-4", "5-5"));
+  const auto listing =
+      ReadListing(directory.path(), {}, {.max_bytes = 1 << 26});
   ASSERT_TRUE(listing);
   EXPECT_EQ(listing->read.bad_files, 0u);
   uint64_t samples = 0;

@@ -40,29 +40,29 @@ std::string TextOf(const DiskFault& fault) {
 
 constexpr unsigned kWrittenParts = 6;
 
-// How a child ends that thins a folder's only file out.
+// How a child ends that thins a directory's only file out.
 constexpr int kThinned = 0;
 constexpr int kNotThinned = 1;
 constexpr int kToldWrong = 2;
 
-int ThinAndTell(const std::string& folder) {
-  auto writer = OpenForParts(folder);
-  // A folder that cannot be locked is left as it is.
+int ThinAndTell(const std::string& directory) {
+  auto writer = OpenForParts(directory);
+  // A directory that cannot be locked is left as it is.
   if (!writer) return kNotThinned;
   const bool is_done = writer->Thin(kOld, kNever).has_value();
   const WriterCounts& counts = writer->counts();
-  const auto files = ListFiles(folder).value();
+  const auto files = ListFiles(directory).value();
   const bool is_counted = counts.thinnings == (is_done ? 1u : 0u) &&
                           counts.thinning_failures == (is_done ? 0u : 1u);
   if (!is_counted || files.size() != 1 || writer->files() != 1 ||
-      writer->bytes() != fs::file_size(folder + "/" + TextOf(files[0]))) {
+      writer->bytes() != fs::file_size(directory + "/" + TextOf(files[0]))) {
     return kToldWrong;
   }
   return is_done ? kThinned : kNotThinned;
 }
 
 TEST(HistoryDiskFaults, CompactionLosesNothing) {
-  const TemporaryFolder work;
+  const TemporaryDirectory work;
   const std::string before = work.path() + "/before";
   {
     auto writer = OpenForParts(before);
@@ -73,28 +73,28 @@ TEST(HistoryDiskFaults, CompactionLosesNothing) {
   size_t runs = 0;
   for (DiskFault fault : kFaults) {
     for (bool is_reached = true; is_reached; ++fault.at, ++runs) {
-      const std::string folder = fmt::format("{}/{}", work.path(), runs);
-      fs::copy(before, folder);
+      const std::string directory = fmt::format("{}/{}", work.path(), runs);
+      fs::copy(before, directory);
       const auto run = RunWithFault(fault, [&] {
-        auto writer = OpenForParts(folder);
-        // A folder that cannot be locked is left as it is.
+        auto writer = OpenForParts(directory);
+        // A directory that cannot be locked is left as it is.
         if (writer) (void)writer->Compact(kDue, kNever);
         return 0;
       });
       if (!run) GTEST_SKIP() << "processes may not be traced here";
       EXPECT_EQ(run->was_killed, fault.error == 0 && run->calls > fault.at);
       EXPECT_EQ(run->exit_status, 0) << TextOf(fault);
-      EXPECT_EQ(AnswersOf(folder), wanted) << TextOf(fault);
+      EXPECT_EQ(AnswersOf(directory), wanted) << TextOf(fault);
       // The next writer brings it to its end, and tidies up.
-      auto writer = OpenForParts(folder);
+      auto writer = OpenForParts(directory);
       ASSERT_TRUE(writer) << TextOf(fault);
       ASSERT_TRUE(writer->Compact(kDue, kNever)) << TextOf(fault);
       EXPECT_EQ(writer->counts().files_bad, 0u) << TextOf(fault);
-      EXPECT_THAT(FilesIn(folder), ElementsAre("1-6")) << TextOf(fault);
-      EXPECT_EQ(CountNames(folder), 2u) << TextOf(fault);
-      EXPECT_EQ(AnswersOf(folder), wanted) << TextOf(fault);
+      EXPECT_THAT(FilesIn(directory), ElementsAre("1-6")) << TextOf(fault);
+      EXPECT_EQ(CountNames(directory), 2u) << TextOf(fault);
+      EXPECT_EQ(AnswersOf(directory), wanted) << TextOf(fault);
       is_reached = run->calls > fault.at;
-      fs::remove_all(folder);
+      fs::remove_all(directory);
     }
   }
   // Each of the faults at each call, and one beyond the last.
@@ -104,14 +104,15 @@ TEST(HistoryDiskFaults, CompactionLosesNothing) {
 // The file is what it was or what it becomes, and the next writer brings it to
 // its end.
 TEST(HistoryDiskFaults, ThinningLosesNothing) {
-  const TemporaryFolder work;
+  const TemporaryDirectory work;
   const std::string before = work.path() + "/before";
   const std::string after = work.path() + "/after";
   MakeHours(before, 1);
   fs::copy(before, after);
   ASSERT_TRUE(OpenForParts(after)->Thin(kOld, kNever));
-  const auto samples_of = [](const std::string& folder) {
-    const auto answer = ReadRange(folder, {}, {.max_bytes = size_t{64} << 20});
+  const auto samples_of = [](const std::string& directory) {
+    const auto answer =
+        ReadRange(directory, {}, {.max_bytes = size_t{64} << 20});
     EXPECT_TRUE(answer && answer->read.bad_files == 0);
     return answer ? SamplesOf(answer->profile) : SamplesOf({});
   };
@@ -121,25 +122,26 @@ TEST(HistoryDiskFaults, ThinningLosesNothing) {
   size_t runs = 0;
   for (DiskFault fault : kFaults) {
     for (bool is_reached = true; is_reached; ++fault.at, ++runs) {
-      const std::string folder = fmt::format("{}/{}", work.path(), runs);
-      fs::copy(before, folder);
-      const auto run = RunWithFault(fault, [&] { return ThinAndTell(folder); });
+      const std::string directory = fmt::format("{}/{}", work.path(), runs);
+      fs::copy(before, directory);
+      const auto run =
+          RunWithFault(fault, [&] { return ThinAndTell(directory); });
       if (!run) GTEST_SKIP() << "processes may not be traced here";
       EXPECT_EQ(run->was_killed, fault.error == 0 && run->calls > fault.at);
       EXPECT_NE(run->exit_status, kToldWrong) << TextOf(fault);
-      const auto samples = samples_of(folder);
+      const auto samples = samples_of(directory);
       EXPECT_TRUE(samples == whole || samples == thin) << TextOf(fault);
       if (!run->was_killed && run->exit_status == kThinned) {
         EXPECT_EQ(samples, thin) << TextOf(fault);
       }
-      auto writer = OpenForParts(folder);
+      auto writer = OpenForParts(directory);
       ASSERT_TRUE(writer) << TextOf(fault);
       ASSERT_TRUE(writer->Thin(kOld, kNever)) << TextOf(fault);
       EXPECT_EQ(writer->counts().files_bad, 0u) << TextOf(fault);
-      EXPECT_EQ(CountNames(folder), 2u) << TextOf(fault);
-      EXPECT_EQ(samples_of(folder), thin) << TextOf(fault);
+      EXPECT_EQ(CountNames(directory), 2u) << TextOf(fault);
+      EXPECT_EQ(samples_of(directory), thin) << TextOf(fault);
       is_reached = run->calls > fault.at;
-      fs::remove_all(folder);
+      fs::remove_all(directory);
     }
   }
   EXPECT_GT(runs, kFaults.size() * 6);
@@ -172,13 +174,13 @@ class SharedSaid {
 };
 
 // A writer whose journals have three parts at most.
-ksym::Result<HistoryWriter> OpenForFewParts(const std::string& folder) {
-  return HistoryWriter::Open(folder, {.journal = std::chrono::seconds(2)},
+ksym::Result<HistoryWriter> OpenForFewParts(const std::string& directory) {
+  return HistoryWriter::Open(directory, {.journal = std::chrono::seconds(2)},
                              {.boot = "b", .name = "r"}, kFirstPart);
 }
 
-int WriteAndTell(const std::string& folder, Said& said) {
-  auto writer = OpenForFewParts(folder);
+int WriteAndTell(const std::string& directory, Said& said) {
+  auto writer = OpenForFewParts(directory);
   for (unsigned i = 0; writer && i < kWrittenParts; ++i) {
     writer->Add(PartNumber(i));
     said.is_committed[i] =
@@ -190,9 +192,9 @@ int WriteAndTell(const std::string& folder, Said& said) {
 
 // The samples of one part's second.
 std::map<std::string, std::pair<uint64_t, uint64_t>> SecondOf(
-    const std::string& folder, unsigned part) {
+    const std::string& directory, unsigned part) {
   const auto answer =
-      ReadRange(folder,
+      ReadRange(directory,
                 {.from_unix_ns = kFirstPart + part * kSecond,
                  .until_unix_ns = kFirstPart + (part + 1) * kSecond},
                 {.max_bytes = size_t{64} << 20});
@@ -203,13 +205,13 @@ std::map<std::string, std::pair<uint64_t, uint64_t>> SecondOf(
 }
 
 // Each part is as it was taken or not there at all, and that is counted.
-void ExpectRightOrCounted(const std::string& folder, const std::string& right,
-                          const Said& said, bool was_killed,
-                          const std::string& what) {
+void ExpectRightOrCounted(const std::string& directory,
+                          const std::string& right, const Said& said,
+                          bool was_killed, const std::string& what) {
   uint64_t lost = 0;
   uint64_t not_yet_written = 0;
   for (unsigned i = kWrittenParts; i-- > 0;) {
-    const auto samples = SecondOf(folder, i);
+    const auto samples = SecondOf(directory, i);
     if (!samples.empty()) {
       EXPECT_EQ(samples, SecondOf(right, i)) << what << ", part " << i;
       continue;
@@ -230,7 +232,7 @@ void ExpectRightOrCounted(const std::string& folder, const std::string& right,
 }
 
 TEST(HistoryDiskFaults, WrittenPartsAreWholeAndMissingOnesAreCounted) {
-  const TemporaryFolder work;
+  const TemporaryDirectory work;
   const std::string right = work.path() + "/right";
   SharedSaid shared;
   ASSERT_NE(shared.get(), nullptr);
@@ -238,26 +240,26 @@ TEST(HistoryDiskFaults, WrittenPartsAreWholeAndMissingOnesAreCounted) {
   size_t runs = 0;
   for (DiskFault fault : kFaults) {
     for (bool is_reached = true; is_reached; ++fault.at, ++runs) {
-      const std::string folder = fmt::format("{}/{}", work.path(), runs);
+      const std::string directory = fmt::format("{}/{}", work.path(), runs);
       Said& said = *shared.get();
       said = {};
       const auto run =
-          RunWithFault(fault, [&] { return WriteAndTell(folder, said); });
+          RunWithFault(fault, [&] { return WriteAndTell(directory, said); });
       if (!run) GTEST_SKIP() << "processes may not be traced here";
       is_reached = run->calls > fault.at;
-      if (!fs::exists(folder)) continue;
+      if (!fs::exists(directory)) continue;
       // For readers at once, and when the next writer was there.
       for (const bool has_next : {false, true}) {
         if (has_next) {
-          const auto writer = OpenForFewParts(folder);
+          const auto writer = OpenForFewParts(directory);
           ASSERT_TRUE(writer) << TextOf(fault);
           EXPECT_EQ(writer->counts().files_bad, 0u) << TextOf(fault);
         }
-        if (ListFiles(folder).value().empty()) continue;
-        ExpectRightOrCounted(folder, right, said, run->was_killed,
+        if (ListFiles(directory).value().empty()) continue;
+        ExpectRightOrCounted(directory, right, said, run->was_killed,
                              TextOf(fault));
       }
-      fs::remove_all(folder);
+      fs::remove_all(directory);
     }
   }
   EXPECT_GT(runs, kFaults.size() * kWrittenParts * 2);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon/history/flame_adder.h"
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/history_writer.h"
 #include "daemon/history/layout.h"
 #include "daemon/history/queries.h"
@@ -113,17 +113,17 @@ Tables RandomFile(RandomNumbers& random, unsigned first) {
   return std::move(adder.tables());
 }
 
-void WriteTables(const std::string& folder, Tables& tables, Sequences sequences,
-                 const SegmentExtras& extras) {
-  std::ofstream(folder + "/" + TextOf(SegmentNameOf(tables, sequences)),
+void WriteTables(const std::string& directory, Tables& tables,
+                 Sequences sequences, const SegmentExtras& extras) {
+  std::ofstream(directory + "/" + TextOf(SegmentNameOf(tables, sequences)),
                 std::ios::binary)
       << EncodeSegment(tables, sequences, extras).value();
 }
 
 // All that an answer says.
-std::string TextOfFlame(const std::string& folder, const Selection& selection,
-                        size_t nodes) {
-  const auto answer = ReadFlame(folder, selection, nodes, kRoomOfFlames);
+std::string TextOfFlame(const std::string& directory,
+                        const Selection& selection, size_t nodes) {
+  const auto answer = ReadFlame(directory, selection, nodes, kRoomOfFlames);
   if (!answer) return std::string(answer.error().message());
   EXPECT_EQ(answer->read.bad_files, 0u);
   std::string text = Render(answer->profile, OutputFormat::kJson, {}) +
@@ -136,8 +136,8 @@ std::string TextOfFlame(const std::string& folder, const Selection& selection,
                             answer->read.files, answer->read.folded_stacks);
 }
 
-uint64_t SumOfFlames(const std::string& folder, const Selection& selection) {
-  const auto answer = ReadFlame(folder, selection, 1000, kRoomOfFlames);
+uint64_t SumOfFlames(const std::string& directory, const Selection& selection) {
+  const auto answer = ReadFlame(directory, selection, 1000, kRoomOfFlames);
   EXPECT_TRUE(answer) << answer.error().message();
   uint64_t count = 0;
   for (const auto& sample : answer->profile.samples) count += sample.count;
@@ -147,7 +147,7 @@ uint64_t SumOfFlames(const std::string& folder, const Selection& selection) {
 TEST(HistoryFlames, GiveWhatRowsGive) {
   RandomNumbers random(7);
   for (int round = 0; round < 6; ++round) {
-    const TemporaryFolder with, without;
+    const TemporaryDirectory with, without;
     for (unsigned file = 0; file < 4; ++file) {
       Tables tables = RandomFile(random, file * kPartsOfRandomFile);
       if (file == 1) ThinTables(tables);
@@ -195,7 +195,7 @@ Tables LargeTables() {
 }
 
 TEST(HistoryFlames, GiveWhatRowsGiveOfManyStacks) {
-  const TemporaryFolder with, without;
+  const TemporaryDirectory with, without;
   Tables tables = LargeTables();
   WriteTables(without.path(), tables, kFirstFile, {});
   const auto flames = FlamesOf(tables);
@@ -230,50 +230,51 @@ Tables TensOfSamples() {
 }
 
 TEST(HistoryFlames, AreReadWhereNothingElseIsAskedFor) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   Tables tables = TensOfSamples();
   Tables tenth = TenthOf(tables);
   const auto flames = FlamesOf(tenth);
   ASSERT_TRUE(flames);
   // The names of counters are the same in both.
   ASSERT_EQ(tenth.strings.size(), tables.strings.size());
-  WriteTables(folder.path(), tables, kFirstFile, {.flames = &*flames});
+  WriteTables(directory.path(), tables, kFirstFile, {.flames = &*flames});
   const Selection all = {.from_unix_ns = kFirstPart - kSecond,
                          .until_unix_ns = kFirstPart + 60 * kSecond};
-  EXPECT_EQ(SumOfFlames(folder.path(), all), 40u);
+  EXPECT_EQ(SumOfFlames(directory.path(), all), 40u);
   Selection selection = all;
   selection.kind = "blocked";
-  EXPECT_EQ(SumOfFlames(folder.path(), selection), 20u);
+  EXPECT_EQ(SumOfFlames(directory.path(), selection), 20u);
   // Others need the rows.
   selection = all;
   selection.command = "app";
-  EXPECT_EQ(SumOfFlames(folder.path(), selection), 400u);
+  EXPECT_EQ(SumOfFlames(directory.path(), selection), 400u);
   selection = all;
   selection.unit = "a.service";
-  EXPECT_EQ(SumOfFlames(folder.path(), selection), 400u);
+  EXPECT_EQ(SumOfFlames(directory.path(), selection), 400u);
   selection = all;
   selection.function = "main";
-  EXPECT_EQ(SumOfFlames(folder.path(), selection), 400u);
+  EXPECT_EQ(SumOfFlames(directory.path(), selection), 400u);
   selection = all;
   selection.pid = 7;
-  EXPECT_EQ(SumOfFlames(folder.path(), selection), 400u);
+  EXPECT_EQ(SumOfFlames(directory.path(), selection), 400u);
   selection = all;
   selection.from_unix_ns = kFirstPart + kSecond;
-  EXPECT_EQ(SumOfFlames(folder.path(), selection), 380u);
-  const auto many = ReadFlame(folder.path(), all, 40'000, kRoomOfFlames);
+  EXPECT_EQ(SumOfFlames(directory.path(), selection), 380u);
+  const auto many = ReadFlame(directory.path(), all, 40'000, kRoomOfFlames);
   ASSERT_TRUE(many);
   EXPECT_EQ(many->profile.samples.at(0).count, 200u);
 }
 
 TEST(HistoryFlames, AreNotOfTheTimeInAName) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   Tables tables = TensOfSamples();
   const std::string bytes = EncodeSummarized(tables, kFirstFile).value();
   FileName name = SegmentNameOf(tables, kFirstFile);
   name.begin_s -= 86400;
   name.end_s -= 86400;
-  std::ofstream(folder.path() + "/" + TextOf(name), std::ios::binary) << bytes;
-  EXPECT_EQ(SumOfFlames(folder.path(),
+  std::ofstream(directory.path() + "/" + TextOf(name), std::ios::binary)
+      << bytes;
+  EXPECT_EQ(SumOfFlames(directory.path(),
                         {.until_unix_ns = kFirstPart - 3600 * kSecond}),
             0u);
 }
@@ -358,19 +359,19 @@ TEST(HistoryFlames, AreRefusedWhereTheyNameWhatIsNotThere) {
 }
 
 TEST(HistoryFlames, ComeWithWhatAWriterMakes) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   const auto has_flames = [&](ptrdiff_t files) {
-    const std::vector<FileName> names = ListFiles(folder.path()).value();
+    const std::vector<FileName> names = ListFiles(directory.path()).value();
     EXPECT_EQ(std::ranges::count(names, true, &FileName::is_segment), files);
     for (const FileName& name : names) {
       if (!name.is_segment) continue;
-      const auto bytes = ReadHistoryFile(folder.path(), name);
+      const auto bytes = ReadHistoryFile(directory.path(), name);
       const auto file = DecodeFile(name, bytes.value(), Content::kFlames);
       EXPECT_TRUE(file && file->flames) << TextOf(name);
     }
   };
   const auto open = [&] {
-    return HistoryWriter::Open(folder.path(),
+    return HistoryWriter::Open(directory.path(),
                                {.journal = std::chrono::seconds(20)},
                                {.boot = "b", .name = "r"}, kFirstPart);
   };

@@ -201,13 +201,13 @@ TEST(PodNames, AreInAllKindsOfFiles) {
 
 // Profiles of a time have the labels that those of the service have.
 TEST(PodNames, AreLabelsOfProfiles) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   writer->Add(PartOfOwners(0, kThreeNamed));
   ASSERT_TRUE(writer->Commit(kFirstPart + kSecond));
   const auto range =
-      ReadRange(folder.path(), {}, {.max_bytes = size_t{64} << 20});
+      ReadRange(directory.path(), {}, {.max_bytes = size_t{64} << 20});
   ASSERT_TRUE(range);
   const Profile& profile = range->profile;
   std::vector<std::string> texts;
@@ -330,23 +330,24 @@ TEST(PodNames, AreMissingInOlderFiles) {
   EXPECT_EQ(DecodeSegment(*again).value().tables.rows, segment->tables.rows);
 }
 
-// A service that comes after an older one goes on in its folder.
+// A service that comes after an older one goes on in its directory.
 TEST(PodNames, ComeBesideOlderFiles) {
-  const TemporaryFolder folder;
-  std::ofstream(folder.path() + "/000000000007.journal", std::ios::binary)
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() + "/000000000007.journal", std::ios::binary)
       << ReadData("version-1.journal");
-  auto writer = OpenForParts(folder.path());
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer) << writer.error().message();
   EXPECT_EQ(writer->counts().files_bad, 0u);
   EXPECT_EQ(writer->counts().bytes_torn, 0u);
   writer->Add(PartOfOwners(5, kThreeNamed));
   ASSERT_TRUE(writer->Commit(kFirstPart + 6 * kSecond));
-  EXPECT_EQ(FilesIn(folder.path()), (std::vector<std::string>{"7-7", "8-8"}));
+  EXPECT_EQ(FilesIn(directory.path()),
+            (std::vector<std::string>{"7-7", "8-8"}));
   const auto compacted = writer->Compact(kDue, kNever);
   ASSERT_TRUE(compacted) << compacted.error().message();
-  EXPECT_EQ(FilesIn(folder.path()), (std::vector<std::string>{"7-8"}));
+  EXPECT_EQ(FilesIn(directory.path()), (std::vector<std::string>{"7-8"}));
   const auto line =
-      ReadTimeline(folder.path(),
+      ReadTimeline(directory.path(),
                    {.selection = {.from_unix_ns = kFirstPart,
                                   .until_unix_ns = kFirstPart + 60 * kSecond},
                     .step_ns = 60 * kSecond,

@@ -20,9 +20,9 @@ QueryBounds Bounds() {
 }
 
 // Three files of two parts each: two segments and a journal.
-void FillFolder(const std::string& folder) {
+void FillDirectory(const std::string& directory) {
   auto writer =
-      HistoryWriter::Open(folder, {.journal = std::chrono::seconds(2)},
+      HistoryWriter::Open(directory, {.journal = std::chrono::seconds(2)},
                           {.boot = "b", .name = "r"}, kFirstPart);
   ASSERT_TRUE(writer) << writer.error().message();
   for (unsigned i = 0; i < 6; ++i) {
@@ -32,14 +32,14 @@ void FillFolder(const std::string& folder) {
 }
 
 TEST(HistoryQueries, AgreeOnTheSum) {
-  const TemporaryFolder folder;
-  FillFolder(folder.path());
+  const TemporaryDirectory directory;
+  FillDirectory(directory.path());
   const Selection selection = {.from_unix_ns = kFirstPart,
                                .until_unix_ns = kFirstPart + 6 * kSecond};
-  const auto range = ReadRange(folder.path(), selection, Bounds());
-  const auto functions = ReadFunctions(folder.path(), selection, Bounds());
+  const auto range = ReadRange(directory.path(), selection, Bounds());
+  const auto functions = ReadFunctions(directory.path(), selection, Bounds());
   const auto line = ReadTimeline(
-      folder.path(), {.selection = selection, .step_ns = kSecond}, Bounds());
+      directory.path(), {.selection = selection, .step_ns = kSecond}, Bounds());
   ASSERT_TRUE(range && functions && line);
   EXPECT_EQ(range->profile.accounting.emitted, 90u);
   EXPECT_EQ(functions->table.sum, 90 * kSecond / 10);
@@ -49,9 +49,9 @@ TEST(HistoryQueries, AgreeOnTheSum) {
 }
 
 TEST(HistoryQueries, ListFiles) {
-  const TemporaryFolder folder;
-  FillFolder(folder.path());
-  const auto listing = ReadListing(folder.path(), {}, Bounds());
+  const TemporaryDirectory directory;
+  FillDirectory(directory.path());
+  const auto listing = ReadListing(directory.path(), {}, Bounds());
   ASSERT_TRUE(listing);
   ASSERT_FALSE(listing->files.empty());
   uint64_t samples = 0, lost = 0;
@@ -69,24 +69,24 @@ TEST(HistoryQueries, ListFiles) {
 }
 
 TEST(HistoryQueries, EndWhenNobodyWaits) {
-  const TemporaryFolder folder;
-  FillFolder(folder.path());
+  const TemporaryDirectory directory;
+  FillDirectory(directory.path());
   unsigned asked = 0;
   const QueryBounds bounds = {.max_bytes = size_t{64} << 20,
                               .is_over = [&] { return ++asked > 1; }};
-  const auto range = ReadRange(folder.path(), {}, bounds);
+  const auto range = ReadRange(directory.path(), {}, bounds);
   ASSERT_FALSE(range);
   EXPECT_EQ(range.error().code(), ksym::ErrorCode::kLimit);
   EXPECT_EQ(asked, 2u);
 }
 
 TEST(HistoryQueries, LeaveDamagedFilesOut) {
-  const TemporaryFolder folder;
-  FillFolder(folder.path());
-  const auto files = ListFiles(folder.path()).value();
-  const std::string first = folder.path() + "/" + TextOf(files.front());
+  const TemporaryDirectory directory;
+  FillDirectory(directory.path());
+  const auto files = ListFiles(directory.path()).value();
+  const std::string first = directory.path() + "/" + TextOf(files.front());
   std::filesystem::resize_file(first, std::filesystem::file_size(first) / 2);
-  const auto functions = ReadFunctions(folder.path(), {}, Bounds());
+  const auto functions = ReadFunctions(directory.path(), {}, Bounds());
   ASSERT_TRUE(functions);
   EXPECT_EQ(functions->read.bad_files, 1u);
   EXPECT_LT(functions->table.sum, 90 * kSecond / 10);
@@ -95,11 +95,11 @@ TEST(HistoryQueries, LeaveDamagedFilesOut) {
 }
 
 TEST(HistoryQueries, JsonHasWhatIsThere) {
-  const TemporaryFolder folder;
-  FillFolder(folder.path());
+  const TemporaryDirectory directory;
+  FillDirectory(directory.path());
   const Selection selection = {.from_unix_ns = kFirstPart,
                                .until_unix_ns = kFirstPart + 4 * kSecond};
-  const auto line = ReadTimeline(folder.path(),
+  const auto line = ReadTimeline(directory.path(),
                                  {.selection = selection,
                                   .step_ns = 2 * kSecond,
                                   .by = TimelineBy::kCommand},
@@ -110,7 +110,7 @@ TEST(HistoryQueries, JsonHasWhatIsThere) {
   EXPECT_THAT(json, HasSubstr("{\"name\":\"nginx\",\"rest\":false,"
                               "\"sum\":4800000000,"
                               "\"values\":[2400000000,2400000000]}"));
-  const auto functions = ReadFunctions(folder.path(), selection, Bounds());
+  const auto functions = ReadFunctions(directory.path(), selection, Bounds());
   ASSERT_TRUE(functions);
   const std::string top = RenderFunctionsJson(*functions, 1);
   EXPECT_THAT(top, HasSubstr("\"rows\":[\n{\"name\":\"vfs_read\",\"module\":"

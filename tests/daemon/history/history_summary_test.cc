@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 #include "daemon/history/history_writer.h"
 #include "daemon/history/queries.h"
 #include "daemon/history/summary.h"
@@ -156,20 +156,20 @@ TEST(HistorySummary, LiesBehindTheColumns) {
   }
 }
 
-// A folder with one segment of two minutes; its path.
-std::string FillWithSummary(const std::string& folder) {
+// A directory with one segment of two minutes; its path.
+std::string FillWithSummary(const std::string& directory) {
   Tables tables = TwoMinutes();
   const Sequences sequences = {.first = 1, .last = 1};
   const std::string path =
-      folder + "/" + TextOf(SegmentNameOf(tables, sequences));
+      directory + "/" + TextOf(SegmentNameOf(tables, sequences));
   std::ofstream(path, std::ios::binary)
       << EncodeSummarized(tables, sequences).value();
   return path;
 }
 
 TEST(HistorySummary, AnswersForATimeLineOfCoarseSteps) {
-  const TemporaryFolder folder;
-  const std::string path = FillWithSummary(folder.path());
+  const TemporaryDirectory directory;
+  const std::string path = FillWithSummary(directory.path());
   std::ifstream in(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   // Nothing but the summary can be read any more.
@@ -178,7 +178,7 @@ TEST(HistorySummary, AnswersForATimeLineOfCoarseSteps) {
   const auto files_of = [&](TimelineRequest request) {
     request.selection.from_unix_ns -= kSecond;
     request.selection.until_unix_ns += 2 * kSecond;
-    const auto line = ReadTimeline(folder.path(), request, kRoomOfLine);
+    const auto line = ReadTimeline(directory.path(), request, kRoomOfLine);
     EXPECT_TRUE(line) << line.error().message();
     return line && line->read.bad_files == 0 && line->line.rows[0].sum > 0;
   };
@@ -205,14 +205,14 @@ TEST(HistorySummary, AnswersForATimeLineOfCoarseSteps) {
 }
 
 TEST(HistorySummary, FiltersUnitsAndContainers) {
-  const TemporaryFolder folder;
-  FillWithSummary(folder.path());
+  const TemporaryDirectory directory;
+  FillWithSummary(directory.path());
   for (const uint64_t step : {10 * kSecond, kStep}) {
     TimelineRequest request = RequestOf(TimelineBy::kAll, step);
     request.selection.from_unix_ns -= kStep;
     request.selection.until_unix_ns += kStep;
     request.selection.unit = "nginx";
-    const auto line = ReadTimeline(folder.path(), request, kRoomOfLine);
+    const auto line = ReadTimeline(directory.path(), request, kRoomOfLine);
     ASSERT_TRUE(line);
     ASSERT_EQ(line->line.rows.size(), 1u);
     // 12 samples a second, of which 33 seconds had the first rate.
@@ -222,9 +222,9 @@ TEST(HistorySummary, FiltersUnitsAndContainers) {
 }
 
 TEST(HistorySummary, ComesWithWhatAWriterMakes) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = HistoryWriter::Open(folder.path(),
+    auto writer = HistoryWriter::Open(directory.path(),
                                       {.journal = std::chrono::seconds(60)},
                                       {.boot = "b", .name = "r"}, kFirstPart);
     ASSERT_TRUE(writer) << writer.error().message();
@@ -237,11 +237,11 @@ TEST(HistorySummary, ComesWithWhatAWriterMakes) {
     ASSERT_TRUE(compacted);
   }
   size_t segments = 0;
-  const std::vector<FileName> names = ListFiles(folder.path()).value();
+  const std::vector<FileName> names = ListFiles(directory.path()).value();
   for (const FileName& name : names) {
     if (!name.is_segment) continue;
     ++segments;
-    EXPECT_TRUE(ReadSummary(folder.path(), name)) << TextOf(name);
+    EXPECT_TRUE(ReadSummary(directory.path(), name)) << TextOf(name);
   }
   EXPECT_GT(segments, 0u);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of a folder that are thinned out: when, how often, and how readers see
-// it.
+// Files of a directory that are thinned out: when, how often, and how readers
+// see it.
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -34,9 +34,9 @@ const QueryBounds kBounds = {.max_bytes = size_t{64} << 20};
 
 // The stacks that the listing says were folded, of each file that was thinned
 // out; -1: it was not.
-std::vector<int64_t> FoldedIn(const std::string& folder) {
+std::vector<int64_t> FoldedIn(const std::string& directory) {
   std::vector<int64_t> folded;
-  const auto listing = ReadListing(folder, {}, kBounds);
+  const auto listing = ReadListing(directory, {}, kBounds);
   EXPECT_TRUE(listing);
   if (!listing) return folded;
   EXPECT_EQ(listing->read.bad_files, 0u);
@@ -48,9 +48,9 @@ std::vector<int64_t> FoldedIn(const std::string& folder) {
 }
 
 // What does not hang on stacks, by the second.
-std::string CurveOf(const std::string& folder) {
+std::string CurveOf(const std::string& directory) {
   auto answer =
-      ReadTimeline(folder,
+      ReadTimeline(directory,
                    {.selection = {.from_unix_ns = kFirstPart - kHour,
                                   .until_unix_ns = kFirstPart + kHour},
                     .step_ns = kSecond,
@@ -68,98 +68,98 @@ std::string BytesIn(std::istream& in) {
 }
 
 TEST(HistoryThinningFiles, ComesADayAfterTheHour) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 1);
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 1);
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
-  const FileName name = ListFiles(folder.path()).value().front();
+  const FileName name = ListFiles(directory.path()).value().front();
   const uint64_t due = name.end_s * kSecond + kDay;
-  const std::string path = folder.path() + "/" + TextOf(name);
+  const std::string path = directory.path() + "/" + TextOf(name);
   std::ifstream before(path, std::ios::binary);
   const std::string bytes_before = BytesIn(before);
-  const std::string curve = CurveOf(folder.path());
+  const std::string curve = CurveOf(directory.path());
   ASSERT_TRUE(writer->Thin(due - 1, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(-1));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(-1));
   ASSERT_TRUE(writer->Thin(due, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9));
   EXPECT_EQ(writer->counts().thinnings, 1u);
   EXPECT_EQ(writer->counts().stacks_folded, 9u);
   // It has the name that it had, and nothing else is there but the lock.
   EXPECT_TRUE(fs::exists(path));
-  EXPECT_EQ(CountNames(folder.path()), 2u);
+  EXPECT_EQ(CountNames(directory.path()), 2u);
   EXPECT_LT(fs::file_size(path), bytes_before.size());
   EXPECT_EQ(writer->bytes(), fs::file_size(path));
-  EXPECT_EQ(CurveOf(folder.path()), curve);
+  EXPECT_EQ(CurveOf(directory.path()), curve);
   // Who had it open has what it was.
   before.seekg(0);
   EXPECT_EQ(BytesIn(before), bytes_before);
 }
 
 TEST(HistoryThinningFiles, NeverComesWhereItIsOff) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 1);
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 1);
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   writer->SetLimits({.thin_after = std::chrono::seconds(0)});
   ASSERT_TRUE(writer->Thin(kOld + 1000 * kDay, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(-1));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(-1));
   writer->SetLimits({.thin_after = std::chrono::hours(1)});
   ASSERT_TRUE(writer->Thin(kDue + kHour, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9));
 }
 
-// A folder of weeks is thinned out in the course of a day.
+// A directory of weeks is thinned out in the course of a day.
 TEST(HistoryThinningFiles, TakesOneFileInTwoMinutes) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 4);
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 4);
   uint64_t now = kOld + 4 * kHour;
   {
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     ASSERT_TRUE(writer->Thin(now, kNever));
-    EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9, -1, -1, -1));
+    EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9, -1, -1, -1));
     ASSERT_TRUE(writer->Thin(now + kTwoMinutes - 1, kNever));
-    EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9, -1, -1, -1));
+    EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9, -1, -1, -1));
     ASSERT_TRUE(writer->Thin(now + kTwoMinutes, kNever));
-    EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9, 9, -1, -1));
+    EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9, 9, -1, -1));
     // The clock was set back.
     ASSERT_TRUE(writer->Thin(now, kNever));
-    EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9, 9, 9, -1));
+    EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9, 9, 9, -1));
   }
   // The next writer goes on, and does none a second time.
-  const auto first = TextOf(ListFiles(folder.path()).value().front());
-  const auto written = fs::last_write_time(folder.path() + "/" + first);
-  auto writer = OpenForParts(folder.path());
+  const auto first = TextOf(ListFiles(directory.path()).value().front());
+  const auto written = fs::last_write_time(directory.path() + "/" + first);
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   for (int i = 0; i < 3; ++i, now += kTwoMinutes) {
     ASSERT_TRUE(writer->Thin(now, kNever));
   }
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9, 9, 9, 9));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9, 9, 9, 9));
   EXPECT_EQ(writer->counts().thinnings, 1u);
-  EXPECT_EQ(fs::last_write_time(folder.path() + "/" + first), written);
+  EXPECT_EQ(fs::last_write_time(directory.path() + "/" + first), written);
 }
 
-// A folder of many files, as of an earlier run: their beginnings are read a
+// A directory of many files, as of an earlier run: their beginnings are read a
 // part at a time.
 TEST(HistoryThinningFiles, LooksAtSomeFilesAtATime) {
   for (const unsigned before : {255u, 256u}) {
-    const TemporaryFolder folder;
-    MakeHours(folder.path(), 1);
-    const FileName whole = ListFiles(folder.path()).value().front();
-    const std::string path = folder.path() + "/" + TextOf(whole);
-    ASSERT_TRUE(OpenForParts(folder.path())->Thin(kOld, kNever));
+    const TemporaryDirectory directory;
+    MakeHours(directory.path(), 1);
+    const FileName whole = ListFiles(directory.path()).value().front();
+    const std::string path = directory.path() + "/" + TextOf(whole);
+    ASSERT_TRUE(OpenForParts(directory.path())->Thin(kOld, kNever));
     for (unsigned i = 0; i < before; ++i) {
       FileName thin = whole;
       thin.sequences = {.first = 10 + 2 * i, .last = 10 + 2 * i};
-      fs::copy(path, folder.path() + "/" + TextOf(thin));
+      fs::copy(path, directory.path() + "/" + TextOf(thin));
     }
     FileName last = whole;
     last.sequences = {.first = 1000, .last = 1000};
-    fs::rename(path, folder.path() + "/" + TextOf(last));
+    fs::rename(path, directory.path() + "/" + TextOf(last));
     Tables tables = TablesOf({PartWithRare(0)});
-    std::ofstream(folder.path() + "/" + TextOf(last))
+    std::ofstream(directory.path() + "/" + TextOf(last))
         << EncodeSegment(tables, last.sequences).value();
-    auto writer = OpenForParts(folder.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
     ASSERT_TRUE(writer->Thin(kOld, kNever));
     EXPECT_EQ(writer->counts().thinnings, before == 255 ? 1u : 0u);
@@ -170,37 +170,37 @@ TEST(HistoryThinningFiles, LooksAtSomeFilesAtATime) {
 
 // Files that may still become one are not rewritten before.
 TEST(HistoryThinningFiles, WaitsUntilFilesBecameOne) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   WriteRareParts(*writer, 0, 2);
   ASSERT_TRUE(writer->Thin(kOld, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(-1, -1));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(-1, -1));
   ASSERT_TRUE(writer->Compact(kOld, kNever));
   ASSERT_TRUE(writer->Thin(kOld, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(6));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(6));
 }
 
 // An hour of one journal only.
 TEST(HistoryThinningFiles, TakesAFileThatIsAloneInItsHour) {
-  const TemporaryFolder folder;
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   WriteRareParts(*writer, 0, 1);
   ASSERT_TRUE(writer->Compact(kOld, kNever));
   ASSERT_TRUE(writer->Thin(kOld, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(3));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(3));
 }
 
 TEST(HistoryThinningFiles, LeavesADamagedFileAndTakesTheNext) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 3);
-  const auto files = ListFiles(folder.path()).value();
-  const std::string damaged = folder.path() + "/" + TextOf(files[0]);
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 3);
+  const auto files = ListFiles(directory.path()).value();
+  const std::string damaged = directory.path() + "/" + TextOf(files[0]);
   // One has half of a column, the other one less than a header.
   fs::resize_file(damaged, fs::file_size(damaged) - 5);
-  fs::resize_file(folder.path() + "/" + TextOf(files[1]), 100);
-  auto writer = OpenForParts(folder.path());
+  fs::resize_file(directory.path() + "/" + TextOf(files[1]), 100);
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   uint64_t now = kOld + 3 * kHour;
   EXPECT_FALSE(writer->Thin(now, kNever));
@@ -212,16 +212,16 @@ TEST(HistoryThinningFiles, LeavesADamagedFileAndTakesTheNext) {
   EXPECT_EQ(writer->counts().thinnings, 1u);
   EXPECT_EQ(writer->counts().thinning_failures, 2u);
   EXPECT_TRUE(writer->Thin(now += 600 * kSecond, kNever));
-  EXPECT_EQ(ListFiles(folder.path()).value(), files);
-  EXPECT_EQ(ReadListing(folder.path(), {}, kBounds)->read.bad_files, 2u);
+  EXPECT_EQ(ListFiles(directory.path()).value(), files);
+  EXPECT_EQ(ReadListing(directory.path(), {}, kBounds)->read.bad_files, 2u);
 }
 
 // So that memory is bounded: by what the header says, before anything is read.
 TEST(HistoryThinningFiles, LeavesAFileThatIsTooLarge) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 1);
-  const std::string path =
-      folder.path() + "/" + TextOf(ListFiles(folder.path()).value().front());
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 1);
+  const std::string path = directory.path() + "/" +
+                           TextOf(ListFiles(directory.path()).value().front());
   std::ifstream in(path, std::ios::binary);
   std::string bytes = BytesIn(in);
   const auto set = [&](size_t at, uint32_t number) {
@@ -246,7 +246,7 @@ TEST(HistoryThinningFiles, LeavesAFileThatIsTooLarge) {
   ASSERT_TRUE(outline) << outline.error().message();
   EXPECT_EQ(outline->most.rows, kMaxRows);
   std::ofstream(path, std::ios::binary) << bytes;
-  auto writer = OpenForParts(folder.path());
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   EXPECT_TRUE(writer->Thin(kOld, kNever));
   EXPECT_EQ(writer->counts().thinnings, 0u);
@@ -255,92 +255,93 @@ TEST(HistoryThinningFiles, LeavesAFileThatIsTooLarge) {
 
 // A file with the name of another one is not what its name says.
 TEST(HistoryThinningFiles, TakesNoFileOfAnotherName) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 1);
-  FileName name = ListFiles(folder.path()).value().front();
-  const std::string path = folder.path() + "/" + TextOf(name);
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 1);
+  FileName name = ListFiles(directory.path()).value().front();
+  const std::string path = directory.path() + "/" + TextOf(name);
   name.sequences = {.first = 9, .last = 12};
-  const std::string moved = folder.path() + "/" + TextOf(name);
+  const std::string moved = directory.path() + "/" + TextOf(name);
   fs::rename(path, moved);
   const auto bytes = fs::file_size(moved);
-  auto writer = OpenForParts(folder.path());
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   EXPECT_FALSE(writer->Thin(kOld, kNever));
   EXPECT_EQ(fs::file_size(moved), bytes);
 }
 
 TEST(HistoryThinningFiles, GivesWayAndTriesAgain) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 1);
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 1);
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   // At any of the times when it asks.
   uint64_t now = kOld;
   for (int asked = 0; asked < 3; ++asked, now += 600 * kSecond) {
     int left = asked;
     EXPECT_FALSE(writer->Thin(now, [&] { return left-- <= 0; })) << asked;
-    EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(-1));
+    EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(-1));
   }
   EXPECT_EQ(writer->counts().thinning_failures, 3u);
   EXPECT_TRUE(writer->Thin(now, kNever));
-  EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(9));
+  EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(9));
 }
 
 TEST(HistoryThinningFiles, TakesFilesOfOlderVersions) {
   for (const int version : {1, 2, 3}) {
-    const TemporaryFolder folder;
-    const std::string path = folder.path() +
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() +
                              "/000000000007-000000000007-1795572780-"
                              "1795572783.segment";
     fs::copy_file(fmt::format("{}/history/version-{}.segment",
                               KSYM_TEST_DATA_DIR, version),
                   path);
-    const std::string curve = CurveOf(folder.path());
-    auto writer = OpenForParts(folder.path());
+    const std::string curve = CurveOf(directory.path());
+    auto writer = OpenForParts(directory.path());
     ASSERT_TRUE(writer);
-    EXPECT_THAT(FoldedIn(folder.path()), ElementsAre(-1));
+    EXPECT_THAT(FoldedIn(directory.path()), ElementsAre(-1));
     ASSERT_TRUE(writer->Thin(kOld, kNever));
-    EXPECT_THAT(FoldedIn(folder.path()), Not(Contains(-1)));
-    EXPECT_EQ(CurveOf(folder.path()), curve);
+    EXPECT_THAT(FoldedIn(directory.path()), Not(Contains(-1)));
+    EXPECT_EQ(CurveOf(directory.path()), curve);
   }
 }
 
 TEST(HistoryThinningFiles, IsSaid) {
-  const TemporaryFolder folder;
-  MakeHours(folder.path(), 1);
-  EXPECT_THAT(ReadRange(folder.path(), {}, kBounds)->profile.metadata.warnings,
-              IsEmpty());
-  auto writer = OpenForParts(folder.path());
+  const TemporaryDirectory directory;
+  MakeHours(directory.path(), 1);
+  EXPECT_THAT(
+      ReadRange(directory.path(), {}, kBounds)->profile.metadata.warnings,
+      IsEmpty());
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   ASSERT_TRUE(writer->Thin(kOld, kNever));
   const auto said = HasSubstr("9 stacks that were seen once");
-  const auto range = ReadRange(folder.path(), {}, kBounds);
+  const auto range = ReadRange(directory.path(), {}, kBounds);
   EXPECT_THAT(range->profile.metadata.warnings, ElementsAre(said));
   EXPECT_THAT(
-      ReadFlame(folder.path(), {}, 100, kBounds)->profile.metadata.warnings,
+      ReadFlame(directory.path(), {}, 100, kBounds)->profile.metadata.warnings,
       ElementsAre(said));
   EXPECT_EQ(range->profile.accounting.emitted, 15u);
   EXPECT_THAT(Render(range->profile, OutputFormat::kFolded, {}),
               HasSubstr("app;main;serve;[rare callees] 3\n"));
-  const auto functions = ReadFunctions(folder.path(), {}, kBounds);
+  const auto functions = ReadFunctions(directory.path(), {}, kBounds);
   EXPECT_THAT(RenderFunctionsJson(*functions, 0),
               HasSubstr("\"thinned_files\":1,\"folded_stacks\":9"));
-  EXPECT_THAT(RenderListingJson(*ReadListing(folder.path(), {}, kBounds)),
+  EXPECT_THAT(RenderListingJson(*ReadListing(directory.path(), {}, kBounds)),
               HasSubstr("\"thinned\":true,\"folded_stacks\":9,"));
 }
 
 // Whoever reads meanwhile has one or the other.
 TEST(HistoryThinningFiles, IsReadMeanwhile) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   constexpr unsigned kHours = 8;
-  MakeHours(folder.path(), kHours);
-  auto writer = OpenForParts(folder.path());
+  MakeHours(directory.path(), kHours);
+  auto writer = OpenForParts(directory.path());
   ASSERT_TRUE(writer);
   std::atomic<bool> is_done = false;
   std::atomic<unsigned> answers = 0;
   std::thread reader([&] {
     while (!is_done) {
-      const auto answer = ReadRange(folder.path(), {}, kBounds);
+      const auto answer = ReadRange(directory.path(), {}, kBounds);
       ASSERT_TRUE(answer) << answer.error().message();
       EXPECT_EQ(answer->coverage.parts, 3 * kHours);
       EXPECT_EQ(answer->profile.accounting.emitted, 15 * kHours);

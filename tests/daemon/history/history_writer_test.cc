@@ -29,9 +29,10 @@ constexpr size_t kRoom = size_t{64} << 20;
 
 uint64_t TimeOf(unsigned number) { return kFirstPart + number * kSecond; }
 
-ksym::Result<HistoryWriter> OpenAt(const std::string& folder, uint64_t now,
+ksym::Result<HistoryWriter> OpenAt(const std::string& directory, uint64_t now,
                                    HistoryWriter::Limits limits = {}) {
-  return HistoryWriter::Open(folder, limits, {.boot = "b", .name = "r"}, now);
+  return HistoryWriter::Open(directory, limits, {.boot = "b", .name = "r"},
+                             now);
 }
 
 void Write(HistoryWriter& writer, unsigned begin, unsigned end) {
@@ -43,34 +44,34 @@ void Write(HistoryWriter& writer, unsigned begin, unsigned end) {
 }
 
 // The files' kinds, oldest first: "journal", "segment".
-std::vector<std::string> KindsIn(const std::string& folder) {
+std::vector<std::string> KindsIn(const std::string& directory) {
   std::vector<std::string> kinds;
-  const auto files = ListFiles(folder).value();
+  const auto files = ListFiles(directory).value();
   for (const FileName& name : files) {
     kinds.emplace_back(name.is_segment ? "segment" : "journal");
   }
   return kinds;
 }
 
-HistoryAnswer ReadAllOf(const std::string& folder) {
-  auto answer = ReadRange(folder, {}, {.max_bytes = kRoom});
+HistoryAnswer ReadAllOf(const std::string& directory) {
+  auto answer = ReadRange(directory, {}, {.max_bytes = kRoom});
   EXPECT_TRUE(answer) << answer.error().message();
   return answer ? std::move(*answer) : HistoryAnswer();
 }
 
-std::string PathOfOnly(const std::string& folder) {
-  const auto files = ListFiles(folder).value();
+std::string PathOfOnly(const std::string& directory) {
+  const auto files = ListFiles(directory).value();
   EXPECT_EQ(files.size(), 1u);
-  return folder + "/" + TextOf(files.front());
+  return directory + "/" + TextOf(files.front());
 }
 
 TEST(HistoryWriter, IsReadWhileItWrites) {
-  const TemporaryFolder folder;
-  auto writer = OpenAt(folder.path(), TimeOf(0));
+  const TemporaryDirectory directory;
+  auto writer = OpenAt(directory.path(), TimeOf(0));
   ASSERT_TRUE(writer) << writer.error().message();
   Write(*writer, 0, 3);
-  EXPECT_THAT(KindsIn(folder.path()), ElementsAre("journal"));
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  EXPECT_THAT(KindsIn(directory.path()), ElementsAre("journal"));
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_EQ(answer.coverage.parts, 3u);
   EXPECT_EQ(answer.profile.accounting.emitted, 45u);
   EXPECT_EQ(answer.read.torn_bytes, 0u);
@@ -79,43 +80,44 @@ TEST(HistoryWriter, IsReadWhileItWrites) {
 }
 
 TEST(HistoryWriter, SealsAfterTheTime) {
-  const TemporaryFolder folder;
-  auto writer =
-      OpenAt(folder.path(), TimeOf(0), {.journal = std::chrono::seconds(10)});
+  const TemporaryDirectory directory;
+  auto writer = OpenAt(directory.path(), TimeOf(0),
+                       {.journal = std::chrono::seconds(10)});
   ASSERT_TRUE(writer);
   Write(*writer, 0, 25);
-  EXPECT_THAT(KindsIn(folder.path()),
+  EXPECT_THAT(KindsIn(directory.path()),
               ElementsAre("segment", "segment", "journal"));
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_EQ(answer.coverage.parts, 25u);
   EXPECT_EQ(answer.coverage.holes, 0u);
 }
 
 TEST(HistoryWriter, SealsAtTheBoundOfMemory) {
-  const TemporaryFolder folder;
-  auto writer = OpenAt(folder.path(), TimeOf(0), {.journal_memory_bytes = 1});
+  const TemporaryDirectory directory;
+  auto writer =
+      OpenAt(directory.path(), TimeOf(0), {.journal_memory_bytes = 1});
   ASSERT_TRUE(writer);
   Write(*writer, 0, 2);
-  EXPECT_THAT(KindsIn(folder.path()), ElementsAre("segment", "segment"));
+  EXPECT_THAT(KindsIn(directory.path()), ElementsAre("segment", "segment"));
 }
 
 TEST(HistoryWriter, MakesASegmentOfTheJournalThatWasLeft) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenAt(folder.path(), TimeOf(0));
+    auto writer = OpenAt(directory.path(), TimeOf(0));
     ASSERT_TRUE(writer);
     Write(*writer, 0, 2);
   }
   // Half a record.
-  const std::string journal = PathOfOnly(folder.path());
+  const std::string journal = PathOfOnly(directory.path());
   fs::resize_file(journal, fs::file_size(journal) - 1);
-  auto writer = OpenAt(folder.path(), TimeOf(9));
+  auto writer = OpenAt(directory.path(), TimeOf(9));
   ASSERT_TRUE(writer);
-  EXPECT_THAT(KindsIn(folder.path()), ElementsAre("segment"));
+  EXPECT_THAT(KindsIn(directory.path()), ElementsAre("segment"));
   EXPECT_GT(writer->counts().bytes_torn, 0u);
-  EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 1u);
+  EXPECT_EQ(ReadAllOf(directory.path()).coverage.parts, 1u);
   Write(*writer, 10, 11);
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_EQ(answer.coverage.parts, 2u);
   EXPECT_EQ(answer.coverage.holes, 1u);
   EXPECT_THAT(answer.profile.metadata.warnings.at(0),
@@ -123,45 +125,45 @@ TEST(HistoryWriter, MakesASegmentOfTheJournalThatWasLeft) {
 }
 
 TEST(HistoryWriter, PrefersTheSegmentOfAJournal) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenAt(folder.path(), TimeOf(0));
+    auto writer = OpenAt(directory.path(), TimeOf(0));
     ASSERT_TRUE(writer);
     Write(*writer, 0, 2);
   }
-  const std::string journal = PathOfOnly(folder.path());
-  fs::copy_file(journal, folder.path() + "/saved");
-  ASSERT_TRUE(OpenAt(folder.path(), TimeOf(2)));
-  EXPECT_THAT(KindsIn(folder.path()), ElementsAre("segment"));
-  fs::rename(folder.path() + "/saved", journal);
-  EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 2u);
-  ASSERT_TRUE(OpenAt(folder.path(), TimeOf(2)));
+  const std::string journal = PathOfOnly(directory.path());
+  fs::copy_file(journal, directory.path() + "/saved");
+  ASSERT_TRUE(OpenAt(directory.path(), TimeOf(2)));
+  EXPECT_THAT(KindsIn(directory.path()), ElementsAre("segment"));
+  fs::rename(directory.path() + "/saved", journal);
+  EXPECT_EQ(ReadAllOf(directory.path()).coverage.parts, 2u);
+  ASSERT_TRUE(OpenAt(directory.path(), TimeOf(2)));
   EXPECT_FALSE(fs::exists(journal));
-  EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 2u);
+  EXPECT_EQ(ReadAllOf(directory.path()).coverage.parts, 2u);
 }
 
-TEST(HistoryWriter, HasTheFolderAlone) {
-  const TemporaryFolder folder;
+TEST(HistoryWriter, HasTheDirectoryAlone) {
+  const TemporaryDirectory directory;
   {
-    auto writer = OpenAt(folder.path(), TimeOf(0));
+    auto writer = OpenAt(directory.path(), TimeOf(0));
     ASSERT_TRUE(writer);
-    const auto second = OpenAt(folder.path(), TimeOf(0));
+    const auto second = OpenAt(directory.path(), TimeOf(0));
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code(), ksym::ErrorCode::kInvalid);
-    EXPECT_THAT(second.error().message(), HasSubstr(folder.path()));
+    EXPECT_THAT(second.error().message(), HasSubstr(directory.path()));
   }
-  EXPECT_TRUE(OpenAt(folder.path(), TimeOf(0)));
+  EXPECT_TRUE(OpenAt(directory.path(), TimeOf(0)));
 }
 
 TEST(HistoryWriter, DeletesTheOldestForRoom) {
-  const TemporaryFolder folder;
-  auto writer = OpenAt(folder.path(), TimeOf(0),
+  const TemporaryDirectory directory;
+  auto writer = OpenAt(directory.path(), TimeOf(0),
                        {.max_bytes = 8000, .journal = std::chrono::seconds(1)});
   ASSERT_TRUE(writer);
   Write(*writer, 0, 30);
   EXPECT_GT(writer->counts().files_deleted, 0u);
   EXPECT_LE(writer->bytes(), 8000u);
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_GT(answer.coverage.parts, 1u);
   EXPECT_LT(answer.coverage.parts, 30u);
   // The newest are there.
@@ -170,49 +172,50 @@ TEST(HistoryWriter, DeletesTheOldestForRoom) {
 }
 
 TEST(HistoryWriter, DeletesWhatIsTooOld) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   auto writer = OpenAt(
-      folder.path(), TimeOf(0),
+      directory.path(), TimeOf(0),
       {.max_age = std::chrono::seconds(5), .journal = std::chrono::seconds(1)});
   ASSERT_TRUE(writer);
   Write(*writer, 0, 20);
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_LE(answer.coverage.parts, 8u);
   EXPECT_GE(answer.coverage.parts, 5u);
 }
 
-TEST(HistoryFolder, LeavesADamagedFileOutAndSaysSo) {
-  const TemporaryFolder folder;
+TEST(HistoryDirectory, LeavesADamagedFileOutAndSaysSo) {
+  const TemporaryDirectory directory;
   auto writer =
-      OpenAt(folder.path(), TimeOf(0), {.journal = std::chrono::seconds(1)});
+      OpenAt(directory.path(), TimeOf(0), {.journal = std::chrono::seconds(1)});
   ASSERT_TRUE(writer);
   // Two in each.
   Write(*writer, 0, 6);
-  const auto files = ListFiles(folder.path()).value();
+  const auto files = ListFiles(directory.path()).value();
   ASSERT_EQ(files.size(), 3u);
-  const std::string second = folder.path() + "/" + TextOf(files[1]);
+  const std::string second = directory.path() + "/" + TextOf(files[1]);
   fs::resize_file(second, fs::file_size(second) / 2);
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_EQ(answer.coverage.parts, 4u);
   EXPECT_EQ(answer.read.bad_files, 1u);
   EXPECT_THAT(answer.profile.metadata.warnings.back(),
               HasSubstr(TextOf(files[1])));
 }
 
-TEST(HistoryFolder, ReadsNoLinksAndNoPipes) {
-  const TemporaryFolder folder;
-  const std::string name = folder.path() + "/000000000001.journal";
+TEST(HistoryDirectory, ReadsNoLinksAndNoPipes) {
+  const TemporaryDirectory directory;
+  const std::string name = directory.path() + "/000000000001.journal";
   ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
-  EXPECT_EQ(ReadAllOf(folder.path()).read.bad_files, 1u);
+  EXPECT_EQ(ReadAllOf(directory.path()).read.bad_files, 1u);
   fs::remove(name);
   fs::create_symlink("/etc/passwd", name);
-  EXPECT_EQ(ReadAllOf(folder.path()).read.bad_files, 1u);
+  EXPECT_EQ(ReadAllOf(directory.path()).read.bad_files, 1u);
 }
 
-TEST(HistoryFolder, SaysThatThereIsNone) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(ReadRange(folder.path(), {}, {.max_bytes = kRoom}));
-  EXPECT_FALSE(ReadRange(folder.path() + "/nothing", {}, {.max_bytes = kRoom}));
+TEST(HistoryDirectory, SaysThatThereIsNone) {
+  const TemporaryDirectory directory;
+  EXPECT_FALSE(ReadRange(directory.path(), {}, {.max_bytes = kRoom}));
+  EXPECT_FALSE(
+      ReadRange(directory.path() + "/nothing", {}, {.max_bytes = kRoom}));
 }
 
 // A process may not make files larger than this while it lives. The signal that
@@ -234,21 +237,21 @@ class FileSizeLimit {
 
 // What cannot be written now is with the next record.
 TEST(HistoryWriter, TriesAgainAfterAFailure) {
-  const TemporaryFolder folder;
-  auto writer = OpenAt(folder.path(), TimeOf(0));
+  const TemporaryDirectory directory;
+  auto writer = OpenAt(directory.path(), TimeOf(0));
   ASSERT_TRUE(writer);
   Write(*writer, 0, 2);
   {
     // Room for a part of the record.
-    const FileSizeLimit limit(fs::file_size(PathOfOnly(folder.path())) + 20);
+    const FileSizeLimit limit(fs::file_size(PathOfOnly(directory.path())) + 20);
     writer->Add(PartNumber(2));
     EXPECT_FALSE(writer->Commit(TimeOf(3)));
   }
-  const HistoryAnswer before = ReadAllOf(folder.path());
+  const HistoryAnswer before = ReadAllOf(directory.path());
   EXPECT_EQ(before.coverage.parts, 2u);
   EXPECT_EQ(before.read.torn_bytes, 0u);
   Write(*writer, 3, 4);
-  const HistoryAnswer answer = ReadAllOf(folder.path());
+  const HistoryAnswer answer = ReadAllOf(directory.path());
   EXPECT_EQ(answer.coverage.parts, 4u);
   EXPECT_EQ(answer.coverage.holes, 0u);
   EXPECT_EQ(writer->counts().write_failures, 1u);
@@ -256,8 +259,9 @@ TEST(HistoryWriter, TriesAgainAfterAFailure) {
 }
 
 TEST(HistoryWriter, DropsAndCountsWhatItCannotWriteForLong) {
-  const TemporaryFolder folder;
-  auto writer = OpenAt(folder.path(), TimeOf(0), {.journal_memory_bytes = 1});
+  const TemporaryDirectory directory;
+  auto writer =
+      OpenAt(directory.path(), TimeOf(0), {.journal_memory_bytes = 1});
   ASSERT_TRUE(writer);
   {
     const FileSizeLimit limit(10);
@@ -267,13 +271,13 @@ TEST(HistoryWriter, DropsAndCountsWhatItCannotWriteForLong) {
   EXPECT_EQ(writer->counts().parts_dropped, 1u);
   EXPECT_EQ(writer->counts().samples_dropped, 15u);
   Write(*writer, 1, 2);
-  EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 1u);
+  EXPECT_EQ(ReadAllOf(directory.path()).coverage.parts, 1u);
 }
 
 TEST(HistoryWriter, CountsWhatNeitherJournalNorSegmentTakes) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   auto writer =
-      OpenAt(folder.path(), TimeOf(0), {.journal = std::chrono::seconds(3)});
+      OpenAt(directory.path(), TimeOf(0), {.journal = std::chrono::seconds(3)});
   ASSERT_TRUE(writer);
   Write(*writer, 0, 2);
   {
@@ -284,12 +288,13 @@ TEST(HistoryWriter, CountsWhatNeitherJournalNorSegmentTakes) {
   EXPECT_EQ(writer->counts().parts_dropped, 1u);
   EXPECT_EQ(writer->counts().samples_dropped, 15u);
   Write(*writer, 10, 11);
-  EXPECT_EQ(ReadAllOf(folder.path()).coverage.parts, 3u);
+  EXPECT_EQ(ReadAllOf(directory.path()).coverage.parts, 3u);
 }
 
 // Tells the number of each part that is on the disk, until it is killed.
-[[noreturn]] void WriteUntilKilled(const std::string& folder, int pipe) {
-  auto writer = OpenAt(folder, TimeOf(0), {.journal = std::chrono::seconds(4)});
+[[noreturn]] void WriteUntilKilled(const std::string& directory, int pipe) {
+  auto writer =
+      OpenAt(directory, TimeOf(0), {.journal = std::chrono::seconds(4)});
   for (unsigned i = 0; writer; ++i) {
     writer->Add(PartNumber(i));
     if (!writer->Commit(TimeOf(i))) break;
@@ -301,14 +306,14 @@ TEST(HistoryWriter, CountsWhatNeitherJournalNorSegmentTakes) {
 
 TEST(HistoryWriter, LosesNothingWrittenWhenItIsKilled) {
   for (int round = 0; round < 25; ++round) {
-    const TemporaryFolder folder;
+    const TemporaryDirectory directory;
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const ksym::UniqueFd read_end(ends[0]);
     ksym::UniqueFd write_end(ends[1]);
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0) WriteUntilKilled(folder.path(), write_end.get());
+    if (child == 0) WriteUntilKilled(directory.path(), write_end.get());
     write_end.Reset();
     std::this_thread::sleep_for(std::chrono::milliseconds(10 + round * 3));
     ::kill(child, SIGKILL);
@@ -316,11 +321,11 @@ TEST(HistoryWriter, LosesNothingWrittenWhenItIsKilled) {
     uint64_t written = 0;
     for (char done = 0; ::read(read_end.get(), &done, 1) == 1;) ++written;
 
-    const auto writer = OpenAt(folder.path(), TimeOf(0));
+    const auto writer = OpenAt(directory.path(), TimeOf(0));
     ASSERT_TRUE(writer) << writer.error().message();
     EXPECT_EQ(writer->counts().files_bad, 0u);
     if (written == 0) continue;
-    const HistoryAnswer answer = ReadAllOf(folder.path());
+    const HistoryAnswer answer = ReadAllOf(directory.path());
     // The last one may be there without having said so.
     EXPECT_GE(answer.coverage.parts, written);
     EXPECT_LE(answer.coverage.parts, written + 1);

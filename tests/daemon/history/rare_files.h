@@ -12,7 +12,7 @@
 
 namespace profd::history {
 
-// Folders whose files can be thinned out.
+// Directories whose files can be thinned out.
 
 inline constexpr uint64_t kDay = 24 * kHour;
 // The first hour's files are a day old.
@@ -34,9 +34,9 @@ inline void WriteRareParts(HistoryWriter& writer, unsigned begin,
   }
 }
 
-// A folder with a file of each of some hours, put together.
-inline void MakeHours(const std::string& folder, unsigned hours) {
-  auto writer = OpenForParts(folder);
+// A directory with a file of each of some hours, put together.
+inline void MakeHours(const std::string& directory, unsigned hours) {
+  auto writer = OpenForParts(directory);
   ASSERT_TRUE(writer);
   for (unsigned hour = 0; hour < hours; ++hour) {
     WriteRareParts(*writer, hour * 3600, hour * 3600 + 3);

@@ -84,13 +84,13 @@ inline Tables TablesOf(const std::vector<Profile>& parts,
 }
 
 // A directory that is gone with it.
-class TemporaryFolder {
+class TemporaryDirectory {
  public:
-  TemporaryFolder() {
+  TemporaryDirectory() {
     std::string name = testing::TempDir() + "history.XXXXXX";
     path_ = ::mkdtemp(name.data());
   }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
   const std::string& path() const { return path_; }
 
  private:

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "daemon/labels/container_files.h"
-#include "tests/daemon/labels/state_folder.h"
+#include "tests/daemon/labels/state_directory.h"
 
 namespace profd {
 namespace {
@@ -85,7 +85,7 @@ ContainerNames FindEngine(ContainerFiles& files, const std::string& id,
   return files.Find(std::span(&key, 1), now).front();
 }
 
-ContainerFiles::Directories EngineDirectories(const StateFolder& state) {
+ContainerFiles::Directories EngineDirectories(const StateDirectory& state) {
   return {.logs = {},
           .docker = state.path() + "/docker",
           .podman = state.path() + "/podman"};
@@ -93,7 +93,7 @@ ContainerFiles::Directories EngineDirectories(const StateFolder& state) {
 
 // The files of both engines are read; one that is replaced is read again.
 TEST(ContainerFilesTest, FindsEngines) {
-  const StateFolder state;
+  const StateDirectory state;
   ContainerFiles files(EngineDirectories(state));
   EXPECT_EQ(FindEngine(files, kId).result, NameResult::kNotFound);
   state.Write("docker/" + kId + "/config.v2.json", DockerState(kId, "/web"));
@@ -122,7 +122,7 @@ TEST(ContainerFilesTest, FindsEngines) {
 // A file is refused that is too large, is another container's, or that others
 // could have written, or that a link leads to.
 TEST(ContainerFilesTest, RefusesOtherFiles) {
-  const StateFolder state;
+  const StateDirectory state;
   ContainerFiles files(EngineDirectories(state));
   const std::string path = "docker/" + kId + "/config.v2.json";
   state.Write(path, DockerState(kOtherId, "/web"));
@@ -153,7 +153,7 @@ TEST(ContainerFilesTest, RefusesOtherFiles) {
 
 // Two engines that both claim a container are believed neither.
 TEST(ContainerFilesTest, EnginesContradict) {
-  const StateFolder state;
+  const StateDirectory state;
   ContainerFiles files(EngineDirectories(state));
   state.Write("docker/" + kId + "/config.v2.json", DockerState(kId, "/web"));
   state.Write("podman/containers.json", PodmanState(kId, "web"));

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "tests/daemon/labels/running_cat.h"
-#include "tests/daemon/labels/state_folder.h"
+#include "tests/daemon/labels/state_directory.h"
 
 namespace profd {
 namespace {
@@ -22,7 +22,7 @@ const std::string kUid = "01234567-89ab-cdef-0123-456789abcdef";
 const std::string kContainerId(64, 'a');
 const ContainerKey kKey = {.pod_uid = kUid, .container_id = kContainerId};
 
-LabelThread::Settings SettingsFor(const StateFolder& state) {
+LabelThread::Settings SettingsFor(const StateDirectory& state) {
   return {.directories = {.logs = state.path(), .docker = {}, .podman = {}},
           .environment = {}};
 }
@@ -45,7 +45,7 @@ std::string_view ValueOf(const LabelThread::Answers& answers,
 // A container that is there is answered; one that comes later is, without
 // another question; what does not change is answered once.
 TEST(LabelThreadTest, AnswersWhenThereIsSomething) {
-  const StateFolder state;
+  const StateDirectory state;
   LabelThread thread(SettingsFor(state));
   thread.Ask(kKey);
   const auto is_counted = [&](NameResult result) {
@@ -72,8 +72,8 @@ TEST(LabelThreadTest, AnswersWhenThereIsSomething) {
 
 // What is forgotten is not looked for any more, and can be asked for again.
 TEST(LabelThreadTest, ForgetsAndIsConfiguredAnew) {
-  const StateFolder state;
-  const StateFolder other;
+  const StateDirectory state;
+  const StateDirectory other;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
   other.MakeContainer("bank", "vault", kUid, "safe", kContainerId);
   LabelThread thread(SettingsFor(state));
@@ -97,7 +97,7 @@ TEST(LabelThreadTest, ForgetsAndIsConfiguredAnew) {
 // name from a directory that is not looked at any more, the environment's that
 // is not to be read any more.
 TEST(LabelThreadTest, AnswersNothingOfOtherSettings) {
-  const StateFolder state;
+  const StateDirectory state;
   const RunningCat cat({"OTEL_SERVICE_NAME=shop"});
   state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
   LabelThread::Settings settings = SettingsFor(state);
@@ -123,7 +123,7 @@ TEST(LabelThreadTest, AnswersNothingOfOtherSettings) {
 
 // The same names are answered again after settings that find the same.
 TEST(LabelThreadTest, AnswersAgainWithNewSettings) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kContainerId);
   LabelThread thread(SettingsFor(state));
   LabelThread::Answers answers;
@@ -140,7 +140,7 @@ TEST(LabelThreadTest, AnswersAgainWithNewSettings) {
 
 // There is room for so many containers, and what is beyond them is counted.
 TEST(LabelThreadTest, HasRoomForSoMany) {
-  const StateFolder state;
+  const StateDirectory state;
   LabelThread thread(SettingsFor(state));
   for (size_t i = 0; i < LabelThread::kMaxContainers; ++i) {
     thread.Ask({.pod_uid = kUid, .container_id = std::to_string(i)});
@@ -155,7 +155,7 @@ TEST(LabelThreadTest, HasRoomForSoMany) {
 
 // Processes that have ended are counted, and their number is bounded.
 TEST(LabelThreadTest, CountsEnvironments) {
-  const StateFolder state;
+  const StateDirectory state;
   LabelThread::Settings settings = SettingsFor(state);
   settings.environment.service_name = true;
   LabelThread thread(settings);

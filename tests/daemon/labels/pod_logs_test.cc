@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/daemon/labels/state_folder.h"
+#include "tests/daemon/labels/state_directory.h"
 
 namespace profd {
 namespace {
@@ -20,7 +20,7 @@ const std::string kMirrorUid(32, 'c');
 const std::string kId(64, 'a');
 const std::string kOtherId(64, 'b');
 
-ContainerNames FindOne(const StateFolder& state, const std::string& uid,
+ContainerNames FindOne(const StateDirectory& state, const std::string& uid,
                        const std::string& id) {
   const ContainerKey key = {.pod_uid = uid, .container_id = id};
   return FindPodNames(state.path(), std::span(&key, 1)).front();
@@ -39,23 +39,23 @@ LabelSet AllLabels(const std::string& name_space, const std::string& pod,
   return labels;
 }
 
-// A folder's name has three parts, of characters and lengths that Kubernetes
+// A directory's name has three parts, of characters and lengths that Kubernetes
 // accepts.
-TEST(PodLogsTest, ParsesFolders) {
-  EXPECT_EQ(ParsePodFolder("kube-system_etcd-a.b_" + kUid),
-            (PodFolder{"kube-system", "etcd-a.b", kUid}));
-  EXPECT_EQ(ParsePodFolder("d_p_" + kMirrorUid),
-            (PodFolder{"d", "p", kMirrorUid}));
+TEST(PodLogsTest, ParsesDirectories) {
+  EXPECT_EQ(ParsePodDirectory("kube-system_etcd-a.b_" + kUid),
+            (PodDirectory{"kube-system", "etcd-a.b", kUid}));
+  EXPECT_EQ(ParsePodDirectory("d_p_" + kMirrorUid),
+            (PodDirectory{"d", "p", kMirrorUid}));
   const std::string longest =
       std::string(63, 'n') + "_" + std::string(253, 'p') + "_" + kUid;
-  EXPECT_TRUE(ParsePodFolder(longest));
+  EXPECT_TRUE(ParsePodDirectory(longest));
   for (const std::string& name :
        {std::string(), "_" + kUid, std::string("d_p"), std::string("d_p_"),
         "d_p_" + kUid + "0", "d_p_" + kUid.substr(1), "d_p_x_" + kUid,
         "D_p_" + kUid, "d_p\n_" + kUid, "d_-p_" + kUid, "d_p._" + kUid,
         "d.e_p_" + kUid, "n" + longest,
         "d_" + std::string(254, 'p') + "_" + kUid}) {
-    EXPECT_FALSE(ParsePodFolder(name)) << name;
+    EXPECT_FALSE(ParsePodDirectory(name)) << name;
   }
 }
 
@@ -78,7 +78,7 @@ TEST(PodLogsTest, ParsesTargets) {
     const std::string target = prefix + "n_p_" + kUid + "/c/12.log";
     const auto log = ParseContainerLog(target);
     ASSERT_TRUE(log) << prefix;
-    EXPECT_EQ(log->folder, (PodFolder{"n", "p", kUid}));
+    EXPECT_EQ(log->directory, (PodDirectory{"n", "p", kUid}));
     EXPECT_EQ(log->container, "c");
   }
   for (const std::string& target :
@@ -94,7 +94,7 @@ TEST(PodLogsTest, ParsesTargets) {
 // Pods and containers are found among others by uid and id; so are pods that
 // the node's own files describe.
 TEST(PodLogsTest, FindsPodsAndContainers) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
   state.MakeContainer("shop", "web-1", kOtherUid, "nginx", kOtherId);
   state.MakeContainer("kube-system", "etcd-a", kMirrorUid, "etcd",
@@ -114,9 +114,10 @@ TEST(PodLogsTest, FindsPodsAndContainers) {
 }
 
 // A pod whose container has no link, as its sandbox has none, has its own
-// names; a pod without a folder has none, and nothing breaks without folders.
+// names; a pod without a directory has none, and nothing breaks without
+// directories.
 TEST(PodLogsTest, FindsWhatThereIs) {
-  const StateFolder state;
+  const StateDirectory state;
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kNotFound);
   state.MakePod("shop", "web-0", kUid);
   for (const std::string& id : {kId, std::string()}) {
@@ -131,7 +132,7 @@ TEST(PodLogsTest, FindsWhatThereIs) {
 
 // A pod that ended and one with its name and another uid are two pods.
 TEST(PodLogsTest, PodsAreReplaced) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kFound);
   state.Remove("pods");
@@ -144,27 +145,27 @@ TEST(PodLogsTest, PodsAreReplaced) {
 
 // Where entries contradict each other there are no names at all.
 TEST(PodLogsTest, ContradictionsGiveNoName) {
-  const auto expect_contradiction = [](const StateFolder& state) {
+  const auto expect_contradiction = [](const StateDirectory& state) {
     const ContainerNames names = FindOne(state, kUid, kId);
     EXPECT_EQ(names.result, NameResult::kContradictory);
     EXPECT_THAT(names.labels, IsEmpty());
   };
   {
     SCOPED_TRACE("two pods with one uid");
-    const StateFolder state;
+    const StateDirectory state;
     state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
     state.MakePod("bank", "vault", kUid);
     expect_contradiction(state);
   }
   {
     SCOPED_TRACE("a name that kubelet does not make");
-    const StateFolder state;
-    state.MakeFolder("pods/shop_we\tb_" + kUid);
+    const StateDirectory state;
+    state.MakeDirectory("pods/shop_we\tb_" + kUid);
     expect_contradiction(state);
   }
   {
     SCOPED_TRACE("two links with one id");
-    const StateFolder state;
+    const StateDirectory state;
     state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
     state.MakeContainer("shop", "web-0", kUid, "sidecar", kId);
     expect_contradiction(state);
@@ -172,9 +173,9 @@ TEST(PodLogsTest, ContradictionsGiveNoName) {
   const std::string target = "/var/log/pods/shop_web-0_" + kUid + "/nginx";
   const std::string link = "containers/web-0_shop_nginx-" + kId + ".log";
   const auto lies = [&](const std::string& to, const std::string& name) {
-    const StateFolder state;
-    state.MakeFolder("pods/shop_web-0_" + kUid + "/nginx");
-    state.MakeFolder("pods/bank_vault_" + kOtherUid + "/nginx");
+    const StateDirectory state;
+    state.MakeDirectory("pods/shop_web-0_" + kUid + "/nginx");
+    state.MakeDirectory("pods/bank_vault_" + kOtherUid + "/nginx");
     state.MakeLink(to, name);
     expect_contradiction(state);
   };
@@ -196,20 +197,20 @@ TEST(PodLogsTest, ContradictionsGiveNoName) {
   }
 }
 
-// What is no folder or no link is passed over, as if it were not there.
+// What is no directory or no link is passed over, as if it were not there.
 TEST(PodLogsTest, PassesOverOtherFiles) {
-  const StateFolder state;
+  const StateDirectory state;
   state.Write("pods/shop_web-0_" + kUid, "");
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kNotFound);
   state.Remove("pods/shop_web-0_" + kUid);
-  state.MakeFolder("elsewhere");
+  state.MakeDirectory("elsewhere");
   state.MakeLink("../elsewhere", "pods/shop_web-0_" + kUid);
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kNotFound);
   state.Remove("pods/shop_web-0_" + kUid);
   state.MakePod("shop", "web-0", kUid);
   state.Write("containers/web-0_shop_nginx-" + kId + ".log", "");
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kPodOnly);
-  // A link that is right, to a log whose container has no folder.
+  // A link that is right, to a log whose container has no directory.
   state.Remove("containers");
   state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
   state.Remove("pods/shop_web-0_" + kUid + "/nginx");
@@ -224,7 +225,7 @@ TEST(PodLogsTest, PassesOverOtherFiles) {
 
 // A directory that others may write to tells nothing.
 TEST(PodLogsTest, DoesNotBelieveOthers) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
   state.LetAllWrite("pods/shop_web-0_" + kUid + "/nginx");
   EXPECT_EQ(FindOne(state, kUid, kId).result, NameResult::kPodOnly);
@@ -237,7 +238,7 @@ TEST(PodLogsTest, DoesNotBelieveOthers) {
 // Links to logs that cannot be looked at leave the pod its name, and say why
 // the container has none.
 TEST(PodLogsTest, LinksThatCannotBeLookedAt) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kId);
   state.LetAllWrite("containers");
   const ContainerNames names = FindOne(state, kUid, kId);
@@ -248,8 +249,8 @@ TEST(PodLogsTest, LinksThatCannotBeLookedAt) {
 
 // Among 10,000 entries the right one is found.
 TEST(PodLogsTest, ManyEntries) {
-  const StateFolder state;
-  state.MakeFolder("pods");
+  const StateDirectory state;
+  state.MakeDirectory("pods");
   for (int i = 0; i < 10'000; ++i) {
     const std::string number = std::to_string(100'000 + i);
     state.MakePod("shop", "web-" + number, "0" + number + kUid.substr(7));

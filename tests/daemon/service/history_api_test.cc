@@ -27,11 +27,11 @@ class HistoryApiTest : public testing::Test {
  protected:
   void SetUp() override {
     auto writer = history::HistoryWriter::Open(
-        folder_.path(), {}, {.boot = "b", .name = "r"}, kFirstPart);
+        directory_.path(), {}, {.boot = "b", .name = "r"}, kFirstPart);
     ASSERT_TRUE(writer) << writer.error().message();
     for (unsigned i = 0; i < 10; ++i) writer->Add(PartNumber(i, 10));
     ASSERT_TRUE(writer->Commit(kFirstPart + 10 * kSecond));
-    api_.SetFolder(folder_.path());
+    api_.SetDirectory(directory_.path());
   }
 
   HttpResponse Ask(const std::string& path,
@@ -43,7 +43,7 @@ class HistoryApiTest : public testing::Test {
         {});
   }
 
-  const history::TemporaryFolder folder_;
+  const history::TemporaryDirectory directory_;
   ServiceCounters counters_;
   HistoryApi api_{counters_};
 };
@@ -112,9 +112,9 @@ TEST_F(HistoryApiTest, SaysThatNothingIsKnown) {
                    {});
   EXPECT_EQ(answer.status, 404);
   EXPECT_THAT(answer.body, HasSubstr("nothing is known of"));
-  api_.SetFolder("");
+  api_.SetDirectory("");
   EXPECT_EQ(Ask("flame").status, 404);
-  api_.SetFolder(folder_.path() + "/nothing");
+  api_.SetDirectory(directory_.path() + "/nothing");
   EXPECT_EQ(Ask("flame").status, 404);
 }
 
@@ -180,7 +180,7 @@ TEST_F(HistoryApiTest, HasAPageWhileThereIsAHistory) {
   EXPECT_EQ(ask("/").status, 404);
   EXPECT_EQ(ask("/history.js").status, 404);
   EXPECT_EQ(ask("/api/history/files").status, 404);
-  api.SetHistory(folder_.path());
+  api.SetHistory(directory_.path());
   for (const std::string path : {"/", "/history.js", "/history.css", "/flame",
                                  "/flame.js", "/flame.css"}) {
     const HttpResponse answer = ask(path);

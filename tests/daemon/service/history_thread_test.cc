@@ -28,10 +28,10 @@ std::shared_ptr<const Profile> OldPart(unsigned number) {
 }
 
 TEST(HistoryThread, PutsFilesOfAnHourTogether) {
-  const history::TemporaryFolder folder;
+  const history::TemporaryDirectory directory;
   ServiceCounters counters;
   HistoryThread thread(
-      {.directory = folder.path(), .limits = {.journal_memory_bytes = 1}},
+      {.directory = directory.path(), .limits = {.journal_memory_bytes = 1}},
       counters);
   // A file for each; two that are there become one.
   for (unsigned i = 0; i < 4; ++i) {
@@ -48,9 +48,9 @@ TEST(HistoryThread, PutsFilesOfAnHourTogether) {
   EXPECT_EQ(counters.history_compactions_failed, 0u);
   EXPECT_GT(counters.history_compaction_cpu_ns, 0u);
   EXPECT_EQ(counters.history_samples_dropped, 0u);
-  EXPECT_EQ(history::ListFiles(folder.path()).value().size(), 2u);
+  EXPECT_EQ(history::ListFiles(directory.path()).value().size(), 2u);
   const auto answer =
-      history::ReadRange(folder.path(), {}, {.max_bytes = size_t{1} << 26});
+      history::ReadRange(directory.path(), {}, {.max_bytes = size_t{1} << 26});
   ASSERT_TRUE(answer) << answer.error().message();
   EXPECT_EQ(answer->coverage.parts, 4u);
   EXPECT_EQ(answer->profile.accounting.emitted, 60u);
@@ -58,10 +58,10 @@ TEST(HistoryThread, PutsFilesOfAnHourTogether) {
 
 TEST(HistoryThread, ThinsOldFilesOut) {
   for (const bool is_on : {true, false}) {
-    const history::TemporaryFolder folder;
+    const history::TemporaryDirectory directory;
     ServiceCounters counters;
     HistoryThread thread(
-        {.directory = folder.path(),
+        {.directory = directory.path(),
          .limits = {.journal_memory_bytes = 1,
                     .thin_after = std::chrono::hours(is_on ? 1 : 0)}},
         counters);
@@ -76,8 +76,8 @@ TEST(HistoryThread, ThinsOldFilesOut) {
     EXPECT_TRUE(thread.Finish(deadline));
     EXPECT_EQ(counters.history_thinnings, is_on ? 1u : 0u);
     EXPECT_EQ(counters.history_thinnings_failed, 0u);
-    const auto listing =
-        history::ReadListing(folder.path(), {}, {.max_bytes = size_t{1} << 26});
+    const auto listing = history::ReadListing(directory.path(), {},
+                                              {.max_bytes = size_t{1} << 26});
     ASSERT_TRUE(listing && listing->files.size() == 1);
     EXPECT_EQ(listing->files[0].is_thinned, is_on);
     EXPECT_EQ(listing->files[0].samples, 15u);

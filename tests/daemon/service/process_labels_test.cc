@@ -11,7 +11,7 @@
 
 #include "daemon/service/labels.h"
 #include "tests/daemon/labels/running_cat.h"
-#include "tests/daemon/labels/state_folder.h"
+#include "tests/daemon/labels/state_directory.h"
 
 namespace profd {
 namespace {
@@ -20,7 +20,7 @@ const std::string kUid = "01234567-89ab-cdef-0123-456789abcdef";
 const std::string kContainer(64, 'a');
 const ksym::ProcessId kProcess = {.pid = 7, .start_ns = 1};
 
-LabelThread::Settings LogsIn(const StateFolder& state) {
+LabelThread::Settings LogsIn(const StateDirectory& state) {
   return {.directories = {.logs = state.path(), .docker = {}, .podman = {}},
           .environment = {}};
 }
@@ -49,7 +49,7 @@ LabelSet LabelsOnce(ProcessLabels& labels, const ksym::ProcessId& process,
 // A pod of systemd's form of the name and of kubelet's own is the same one;
 // processes share what is known of it.
 TEST(ProcessLabelsTest, NamesPods) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kContainer);
   ProcessLabels labels(LogsIn(state));
   const std::string cgroup =
@@ -74,7 +74,7 @@ TEST(ProcessLabelsTest, NamesPods) {
 // What is in no container, or in one that anybody could have named so, is not
 // asked for.
 TEST(ProcessLabelsTest, NamesNothingElse) {
-  const StateFolder state;
+  const StateDirectory state;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kContainer);
   ProcessLabels labels(LogsIn(state));
   const std::string pod = "/kubepods/pod" + kUid + "/" + kContainer;
@@ -94,8 +94,8 @@ TEST(ProcessLabelsTest, NamesNothingElse) {
 
 // Another directory from one moment on.
 TEST(ProcessLabelsTest, IsConfiguredAnew) {
-  const StateFolder state;
-  const StateFolder other;
+  const StateDirectory state;
+  const StateDirectory other;
   state.MakeContainer("shop", "web-0", kUid, "nginx", kContainer);
   other.MakeContainer("bank", "vault", kUid, "safe", kContainer);
   ProcessLabels labels(LogsIn(state));

@@ -28,21 +28,22 @@ struct FileStamp {
 // link in it is followed, and nothing that somebody else could have written is
 // read. Not thread-safe. Each call is a few system calls on a disk that may be
 // slow.
-class TrustedFolder {
+class TrustedDirectory {
  public:
   // Names that are looked at in one directory.
-  static constexpr size_t kMaxFolderEntries = 65536;
+  static constexpr size_t kMaxDirectoryEntries = 65536;
   static constexpr size_t kMaxLinkBytes = 4096;
 
   // Links in the path itself are followed: it is the configuration's. kNotFound
   // and kIo as open(2); kPermission also where it is somebody else's.
-  static ksym::Result<TrustedFolder> Open(const std::string& path);
+  static ksym::Result<TrustedDirectory> Open(const std::string& path);
 
-  // Each name but "." and "..". kLimit: there are more than kMaxFolderEntries.
+  // Each name but "." and "..". kLimit: there are more than
+  // kMaxDirectoryEntries.
   ksym::Status ForEachName(
       const std::function<void(const std::string&)>& name) const;
   // Whether there is a directory of the machine's own at that path.
-  bool HasFolder(const std::string& path) const;
+  bool HasDirectory(const std::string& path) const;
   // Where a link of the machine's own points to. kNotFound: it is no link.
   ksym::Result<std::string> ReadLink(const std::string& name) const;
   // kNotFound: there is no regular file; kLimit: it has more bytes.
@@ -52,7 +53,7 @@ class TrustedFolder {
   ksym::Result<FileStamp> StampOf(const std::string& path) const;
 
  private:
-  explicit TrustedFolder(ksym::UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit TrustedDirectory(ksym::UniqueFd fd) : fd_(std::move(fd)) {}
 
   ksym::Result<ksym::UniqueFd> OpenBelow(const std::string& path,
                                          int flags) const;

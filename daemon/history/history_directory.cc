@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/history/folder.h"
+#include "daemon/history/history_directory.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ using ksym::Status;
 // Files are read once more where one vanishes: a journal became a segment,
 // segments became one, or the oldest was removed.
 constexpr int kMaxPasses = 5;
-// A service changes its folder a few times in ten minutes.
+// A service changes its directory a few times in ten minutes.
 constexpr int kMaxListings = 20;
 constexpr size_t kMaxFilesSaid = 5;
 constexpr size_t kMaxHeaderBytes = 4096;
@@ -56,19 +56,19 @@ bool IsWithin(const Tables& tables, const Selection& selection) {
   });
 }
 
-// One pass over a folder's files.
-class FolderPass {
+// One pass over a directory's files.
+class DirectoryPass {
  public:
-  FolderPass(const std::string& folder, const FilesWanted& wanted,
-             TakeFile take)
-      : folder_(folder), wanted_(wanted), take_(std::move(take)) {}
+  DirectoryPass(const std::string& directory, const FilesWanted& wanted,
+                TakeFile take)
+      : directory_(directory), wanted_(wanted), take_(std::move(take)) {}
 
   // False: a file is not there any more.
   Result<bool> Read(const std::function<bool()>& is_over) {
-    const auto files = ListFiles(folder_);
+    const auto files = ListFiles(directory_);
     if (!files) return Fail(files.error());
     if (files->empty()) {
-      return Fail(ErrorCode::kNotFound, folder_ + ": no history is in it");
+      return Fail(ErrorCode::kNotFound, directory_ + ": no history is in it");
     }
     for (const FileName& name : *files) {
       if (!MayHave(name, wanted_.selection)) continue;
@@ -77,7 +77,7 @@ class FolderPass {
                     "it took too long: ask for a shorter time");
       }
       if (wanted_.takes_summaries && IsWithin(name, wanted_.selection)) {
-        if (const auto summary = ReadSummary(folder_, name)) {
+        if (const auto summary = ReadSummary(directory_, name)) {
           ++read_.files;
           if (auto added = Take(*summary); !added) {
             return Fail(std::move(added.error()));
@@ -85,7 +85,7 @@ class FolderPass {
           continue;
         }
       }
-      const auto bytes = ReadHistoryFile(folder_, name);
+      const auto bytes = ReadHistoryFile(directory_, name);
       if (!bytes && bytes.error().code() == ErrorCode::kNotFound) return false;
       if (!bytes) {
         NoteBad(name, bytes.error());
@@ -147,28 +147,28 @@ class FolderPass {
     }
   }
 
-  const std::string& folder_;
+  const std::string& directory_;
   const FilesWanted wanted_;
   const TakeFile take_;
   Tables room_;
   FilesRead read_;
 };
 
-// One listing of the folder.
-Result<FolderListing> ListOnce(const std::string& folder) {
+// One listing of the directory.
+Result<DirectoryListing> ListOnce(const std::string& directory) {
   std::vector<FileName> files;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end;
+  for (std::filesystem::directory_iterator at(directory, error), end;
        !error && at != end; at.increment(error)) {
     const auto name = ParseFileName(at->path().filename().string());
     if (!name) continue;
     if (files.size() == kMaxHistoryFiles) {
-      return Fail(ErrorCode::kLimit, folder + ": it has too many files");
+      return Fail(ErrorCode::kLimit, directory + ": it has too many files");
     }
     files.push_back(*name);
   }
   // A part of a listing would look like files that were removed.
-  if (error) return ksym::FailErrno(error.value(), folder);
+  if (error) return ksym::FailErrno(error.value(), directory);
   // What covers others comes before them, so one pass finds all that are
   // covered: the numbers of each before it begin nowhere behind its own.
   std::ranges::sort(files, [](const FileName& a, const FileName& b) {
@@ -177,7 +177,7 @@ Result<FolderListing> ListOnce(const std::string& folder) {
                       a.end_s) < std::tuple(b.sequences.first, a.sequences.last,
                                             a.is_segment, b.begin_s, b.end_s);
   });
-  FolderListing listing;
+  DirectoryListing listing;
   std::optional<uint64_t> covered_to;
   for (const FileName& name : files) {
     const bool is_covered = covered_to && name.sequences.last <= *covered_to;
@@ -189,7 +189,7 @@ Result<FolderListing> ListOnce(const std::string& folder) {
 
 Result<ksym::UniqueFd> OpenHistoryFile(const std::string& path) {
   ksym::UniqueFd fd(
-      // A folder may be anyone's: a FIFO in it would block, and a link could
+      // A directory may be anyone's: a FIFO in it would block, and a link could
       // lead anywhere.
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!fd.valid()) return ksym::FailErrno(errno, path);
@@ -203,20 +203,21 @@ Result<ksym::UniqueFd> OpenHistoryFile(const std::string& path) {
 
 }  // namespace
 
-Result<FolderListing> ListFolder(const std::string& folder) {
-  auto last = ListOnce(folder);
+Result<DirectoryListing> ListDirectory(const std::string& directory) {
+  auto last = ListOnce(directory);
   for (int i = 1; last && i < kMaxListings; ++i) {
-    auto again = ListOnce(folder);
+    auto again = ListOnce(directory);
     if (!again) return again;
     if (*again == *last) return again;
     last = std::move(again);
   }
   if (!last) return last;
-  return Fail(ErrorCode::kIo, folder + ": its files change too fast to list");
+  return Fail(ErrorCode::kIo,
+              directory + ": its files change too fast to list");
 }
 
-Result<std::vector<FileName>> ListFiles(const std::string& folder) {
-  auto listing = ListFolder(folder);
+Result<std::vector<FileName>> ListFiles(const std::string& directory) {
+  auto listing = ListDirectory(directory);
   if (!listing) return Fail(std::move(listing.error()));
   return std::move(listing->files);
 }
@@ -228,9 +229,9 @@ uint64_t SizeOfFile(const std::string& path) {
              : 0;
 }
 
-Result<std::string> ReadHistoryFile(const std::string& folder,
+Result<std::string> ReadHistoryFile(const std::string& directory,
                                     const FileName& name) {
-  const std::string path = folder + "/" + TextOf(name);
+  const std::string path = directory + "/" + TextOf(name);
   const auto fd = OpenHistoryFile(path);
   if (!fd) return Fail(fd.error());
   auto bytes = ksym::ReadAll(fd->get(), kMaxStoredBytes + kMaxHeaderBytes);
@@ -238,9 +239,9 @@ Result<std::string> ReadHistoryFile(const std::string& folder,
   return bytes;
 }
 
-Result<std::string> ReadBeginning(const std::string& folder,
+Result<std::string> ReadBeginning(const std::string& directory,
                                   const FileName& name, size_t size) {
-  const std::string path = folder + "/" + TextOf(name);
+  const std::string path = directory + "/" + TextOf(name);
   const auto fd = OpenHistoryFile(path);
   if (!fd) return Fail(fd.error());
   std::string bytes(size, '\0');
@@ -250,9 +251,9 @@ Result<std::string> ReadBeginning(const std::string& folder,
   return bytes;
 }
 
-std::optional<FileContent> ReadSummary(const std::string& folder,
+std::optional<FileContent> ReadSummary(const std::string& directory,
                                        const FileName& name) {
-  const auto fd = OpenHistoryFile(folder + "/" + TextOf(name));
+  const auto fd = OpenHistoryFile(directory + "/" + TextOf(name));
   if (!fd) return std::nullopt;
   const auto read = [&](size_t offset, size_t size) {
     std::string bytes(size, '\0');
@@ -300,18 +301,18 @@ std::string TextOfThinning(const FilesRead& read) {
       read.thinned_files, read.folded_stacks, kRareCallees);
 }
 
-Result<FilesRead> ReadFiles(const std::string& folder,
+Result<FilesRead> ReadFiles(const std::string& directory,
                             const FilesWanted& wanted,
                             const std::function<TakeFile()>& begin,
                             const std::function<bool()>& is_over) {
   for (int i = 0; i < kMaxPasses; ++i) {
-    FolderPass pass(folder, wanted, begin());
+    DirectoryPass pass(directory, wanted, begin());
     const auto done = pass.Read(is_over);
     if (!done) return Fail(done.error());
     if (*done) return std::move(pass).Finish();
   }
   return Fail(ErrorCode::kIo,
-              folder + ": its files are removed faster than they are read");
+              directory + ": its files are removed faster than they are read");
 }
 
 }  // namespace profd::history

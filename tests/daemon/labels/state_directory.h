@@ -14,28 +14,28 @@ namespace profd {
 
 // A directory of this user's, removed in the end, in which a test puts what
 // kubelet and container engines would.
-class StateFolder {
+class StateDirectory {
  public:
-  StateFolder() {
+  StateDirectory() {
     std::string path = testing::TempDir() + "labels.XXXXXX";
     path_ = ::mkdtemp(path.data());
   }
-  ~StateFolder() { std::filesystem::remove_all(path_); }
-  StateFolder(const StateFolder&) = delete;
-  StateFolder& operator=(const StateFolder&) = delete;
+  ~StateDirectory() { std::filesystem::remove_all(path_); }
+  StateDirectory(const StateDirectory&) = delete;
+  StateDirectory& operator=(const StateDirectory&) = delete;
 
   const std::string& path() const { return path_; }
 
-  void MakeFolder(const std::string& path) const {
+  void MakeDirectory(const std::string& path) const {
     std::filesystem::create_directories(path_ + "/" + path);
   }
   void MakeLink(const std::string& target, const std::string& path) const {
-    MakeFolder(std::filesystem::path(path).parent_path());
+    MakeDirectory(std::filesystem::path(path).parent_path());
     std::filesystem::create_symlink(target, path_ + "/" + path);
   }
   // Replaced as engines do it: by another file.
   void Write(const std::string& path, const std::string& text) const {
-    MakeFolder(std::filesystem::path(path).parent_path());
+    MakeDirectory(std::filesystem::path(path).parent_path());
     const std::string whole = path_ + "/" + path;
     std::ofstream(whole + ".new") << text;
     std::filesystem::rename(whole + ".new", whole);
@@ -50,15 +50,15 @@ class StateFolder {
   // As kubelet does it for a container of a pod.
   void MakePod(const std::string& name_space, const std::string& pod,
                const std::string& uid) const {
-    MakeFolder("pods/" + name_space + "_" + pod + "_" + uid);
+    MakeDirectory("pods/" + name_space + "_" + pod + "_" + uid);
   }
   void MakeContainer(const std::string& name_space, const std::string& pod,
                      const std::string& uid, const std::string& container,
                      const std::string& id) const {
-    const std::string folder =
+    const std::string directory =
         name_space + "_" + pod + "_" + uid + "/" + container;
-    MakeFolder("pods/" + folder);
-    MakeLink("/var/log/pods/" + folder + "/0.log",
+    MakeDirectory("pods/" + directory);
+    MakeLink("/var/log/pods/" + directory + "/0.log",
              "containers/" + pod + "_" + name_space + "_" + container + "-" +
                  id + ".log");
   }

@@ -16,32 +16,33 @@
 
 namespace profd::history {
 
-// The files in the folder of a history, by sequence number. A file is covered
-// if a segment has all of its numbers: the segment has the same samples, and
-// the file's writer was about to remove it.
-struct FolderListing {
+// The files in the directory of a history, by sequence number. A file is
+// covered if a segment has all of its numbers: the segment has the same
+// samples, and the file's writer was about to remove it.
+struct DirectoryListing {
   std::vector<FileName> files;
   std::vector<FileName> covered;
 
-  friend bool operator==(const FolderListing&, const FolderListing&) = default;
+  friend bool operator==(const DirectoryListing&,
+                         const DirectoryListing&) = default;
 };
 // Lists it until two listings are the same: one alone may miss a file that was
 // removed meanwhile and the one that came in its place. kNotFound: there is no
-// such folder. kLimit: there are too many files. kIo: they change too fast.
-ksym::Result<FolderListing> ListFolder(const std::string& folder);
+// such directory. kLimit: there are too many files. kIo: they change too fast.
+ksym::Result<DirectoryListing> ListDirectory(const std::string& directory);
 // Those that are not covered.
-ksym::Result<std::vector<FileName>> ListFiles(const std::string& folder);
+ksym::Result<std::vector<FileName>> ListFiles(const std::string& directory);
 
 // 0: it is not there.
 uint64_t SizeOfFile(const std::string& path);
 // The bytes of one of them: of a regular file, not through a link.
-ksym::Result<std::string> ReadHistoryFile(const std::string& folder,
+ksym::Result<std::string> ReadHistoryFile(const std::string& directory,
                                           const FileName& name);
 // The first so many of them; kCorrupt where there are fewer.
-ksym::Result<std::string> ReadBeginning(const std::string& folder,
+ksym::Result<std::string> ReadBeginning(const std::string& directory,
                                         const FileName& name, size_t size);
 
-// How the files of a folder were read.
+// How the files of a directory were read.
 struct FilesRead {
   uint64_t files = 0;       // that were read
   uint64_t bad_files = 0;   // that were not used
@@ -73,7 +74,7 @@ ksym::Result<FileContent> DecodeFile(const FileName& name,
 
 // The summary of a segment alone; nothing: it has none. Where it cannot be read
 // the whole file tells why.
-std::optional<FileContent> ReadSummary(const std::string& folder,
+std::optional<FileContent> ReadSummary(const std::string& directory,
                                        const FileName& name);
 
 // Takes a file, the oldest first. kLimit ends the reading; after another
@@ -96,8 +97,8 @@ struct FilesWanted {
 // became a segment, or segments became one: what was taken before does not
 // count. Asks `is_over` before
 // each file; where that says so, and where `take` does, the error is kLimit.
-// Fails where the folder cannot be read or holds no history.
-ksym::Result<FilesRead> ReadFiles(const std::string& folder,
+// Fails where the directory cannot be read or holds no history.
+ksym::Result<FilesRead> ReadFiles(const std::string& directory,
                                   const FilesWanted& wanted,
                                   const std::function<TakeFile()>& begin,
                                   const std::function<bool()>& is_over);

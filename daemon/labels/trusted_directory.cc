@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/labels/trusted_folder.h"
+#include "daemon/labels/trusted_directory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ Result<struct stat> StatusOf(int fd, const std::string& path) {
 
 }  // namespace
 
-Result<TrustedFolder> TrustedFolder::Open(const std::string& path) {
+Result<TrustedDirectory> TrustedDirectory::Open(const std::string& path) {
   ksym::UniqueFd fd(
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return FailErrno(errno, path);
@@ -47,10 +47,10 @@ Result<TrustedFolder> TrustedFolder::Open(const std::string& path) {
   if (auto owned = CheckOwner(fd.get(), path); !owned) {
     return Fail(owned.error());
   }
-  return TrustedFolder(std::move(fd));
+  return TrustedDirectory(std::move(fd));
 }
 
-Status TrustedFolder::ForEachName(
+Status TrustedDirectory::ForEachName(
     const std::function<void(const std::string&)>& name) const {
   // Its own position, so that a second look begins at the first name.
   const int fd = ::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -70,7 +70,7 @@ Status TrustedFolder::ForEachName(
     if (entry == nullptr) break;
     const std::string text = static_cast<const char*>(entry->d_name);
     if (text == "." || text == "..") continue;
-    if (++entries > kMaxFolderEntries) {
+    if (++entries > kMaxDirectoryEntries) {
       return Fail(ErrorCode::kLimit, "a directory has too many entries");
     }
     name(text);
@@ -79,8 +79,8 @@ Status TrustedFolder::ForEachName(
   return {};
 }
 
-Result<ksym::UniqueFd> TrustedFolder::OpenBelow(const std::string& path,
-                                                int flags) const {
+Result<ksym::UniqueFd> TrustedDirectory::OpenBelow(const std::string& path,
+                                                   int flags) const {
   const open_how how = {
       .flags = static_cast<uint64_t>(flags | O_CLOEXEC),
       .mode = 0,
@@ -93,12 +93,12 @@ Result<ksym::UniqueFd> TrustedFolder::OpenBelow(const std::string& path,
   return FailErrno(errno, path);
 }
 
-bool TrustedFolder::HasFolder(const std::string& path) const {
+bool TrustedDirectory::HasDirectory(const std::string& path) const {
   const auto fd = OpenBelow(path, O_PATH | O_DIRECTORY);
   return fd && CheckOwner(fd->get(), path).has_value();
 }
 
-Result<std::string> TrustedFolder::ReadLink(const std::string& name) const {
+Result<std::string> TrustedDirectory::ReadLink(const std::string& name) const {
   ksym::UniqueFd link(
       ::openat(fd_.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!link.valid()) return FailErrno(errno, name);
@@ -116,8 +116,8 @@ Result<std::string> TrustedFolder::ReadLink(const std::string& name) const {
   return std::string(target.data(), static_cast<size_t>(size));
 }
 
-Result<std::string> TrustedFolder::ReadFile(const std::string& path,
-                                            size_t max_bytes) const {
+Result<std::string> TrustedDirectory::ReadFile(const std::string& path,
+                                               size_t max_bytes) const {
   // What it is shows before it is opened: a device has effects of its own.
   const auto held = OpenBelow(path, O_PATH);
   if (!held) return Fail(held.error());
@@ -135,7 +135,7 @@ Result<std::string> TrustedFolder::ReadFile(const std::string& path,
   return ksym::ReadAll(fd.get(), max_bytes);
 }
 
-Result<FileStamp> TrustedFolder::StampOf(const std::string& path) const {
+Result<FileStamp> TrustedDirectory::StampOf(const std::string& path) const {
   const auto held = OpenBelow(path, O_PATH);
   if (!held) return Fail(held.error());
   const auto status = StatusOf(held->get(), path);
