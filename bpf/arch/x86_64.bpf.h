@@ -44,13 +44,9 @@ PROFILE_ABI_ASSERT(ARCH_SIGNAL_REGS_OFFSET +
 /* A kernel stack; its last words are the user's registers. */
 #define ARCH_KERNEL_STACK_BYTES 16384
 
-/*
- * glibc: where struct pthread has its first block of keys, the addresses of all
- * blocks, and the vector of modules' thread-local storage.
- */
-#define ARCH_GLIBC_PTHREAD_KEYS	      0x310
-#define ARCH_GLIBC_PTHREAD_KEY_BLOCKS 0x510
-#define ARCH_GLIBC_DTV		      8
+#define ARCH_GLIBC_PTHREAD_KEYS	      X86_GLIBC_PTHREAD_KEYS
+#define ARCH_GLIBC_PTHREAD_KEY_BLOCKS X86_GLIBC_PTHREAD_KEY_BLOCKS
+#define ARCH_GLIBC_DTV		      X86_GLIBC_DTV
 
 /*
  * Tests of the first bytes of code: "pop %rbp; ret", or "add $n,%rsp; ret" with

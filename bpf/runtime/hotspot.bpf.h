@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/arch/arch_hotspot.bpf.h"
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/hotspot_abi.h"
 #include "bpf/runtime/step_results.bpf.h"
@@ -187,67 +188,28 @@ static __always_inline int hotspot_leave(struct unwind_state *native, __u64 cfa,
 	return RUNTIME_STEPPED;
 }
 
-/* The byte of code so many bytes behind the pc. */
-#define HOTSPOT_CODE(st, at) ((st)->code[HOTSPOT_CODE_BEFORE + (at)])
-
-/*
- * In the poll between "pop %rbp" and "ret" of before JDK 16: "test n(%rip)", or
- * "mov n(%r15),%r10; test (%r10)". Loops poll in the same way, and have
- * something else in front.
- */
-static __always_inline bool
-hotspot_polls_with_test(const struct hotspot_state *st)
-{
-	if (HOTSPOT_CODE(st, -1) == 0x5d)
-		return (HOTSPOT_CODE(st, 0) == 0x85 &&
-			HOTSPOT_CODE(st, 1) == 0x05) ||
-		       (HOTSPOT_CODE(st, 0) == 0x4d &&
-			HOTSPOT_CODE(st, 1) == 0x8b);
-	if (HOTSPOT_CODE(st, 0) != 0x41 || HOTSPOT_CODE(st, 1) != 0x85 ||
-	    HOTSPOT_CODE(st, 2) != 0x02)
-		return false;
-	return (HOTSPOT_CODE(st, -8) == 0x5d && HOTSPOT_CODE(st, -7) == 0x4d &&
-		HOTSPOT_CODE(st, -6) == 0x8b) ||
-	       (HOTSPOT_CODE(st, -5) == 0x5d && HOTSPOT_CODE(st, -4) == 0x4d &&
-		HOTSPOT_CODE(st, -3) == 0x8b);
-}
+/* The code at the pc, of which HOTSPOT_CODE_BEFORE bytes are in front. */
+#define HOTSPOT_CODE(st) ((st)->code + HOTSPOT_CODE_BEFORE)
 
 /*
  * How many bytes of the frame are left where the CPU is in compiled code; its
- * frame pointer is saved while there are 16 or more. As the compilers make
- * frames and leave them: "push %rbp; sub", "sub; mov %rbp,n(%rsp)", and
- * "add; pop %rbp; cmp n(%r15),%rsp; ja; ret", with a test instead of cmp and ja
- * before JDK 16.
+ * frame pointer is saved while there are 16 or more.
  */
 static __always_inline __u32 hotspot_frame_at(const struct hotspot_state *st)
 {
-	if (HOTSPOT_CODE(st, 0) == 0x5d) /* pop %rbp */
+	if (arch_hotspot_pops_fp(HOTSPOT_CODE(st)))
 		return 16;
-	if (HOTSPOT_CODE(st, 0) == 0xc3) /* ret */
-		return 8;
-	/* cmp n(%r15),%rsp; between them, ja */
-	if (HOTSPOT_CODE(st, 0) == 0x49 && HOTSPOT_CODE(st, 1) == 0x3b &&
-	    (HOTSPOT_CODE(st, 2) == 0xa7 || HOTSPOT_CODE(st, 2) == 0x67))
-		return 8;
-	if (HOTSPOT_CODE(st, 0) == 0x0f && HOTSPOT_CODE(st, 1) == 0x87 &&
-	    HOTSPOT_CODE(st, -7) == 0x49 && HOTSPOT_CODE(st, -6) == 0x3b &&
-	    HOTSPOT_CODE(st, -5) == 0xa7)
-		return 8;
-	if (hotspot_polls_with_test(st))
+	if (arch_hotspot_popped_fp(HOTSPOT_CODE(st)))
 		return 8;
 	if (st->pc - st->code_begin >= st->frame_complete)
 		return st->frame_bytes;
-	if (HOTSPOT_CODE(st, -1) == 0x55) /* behind push %rbp */
-		return 16;
-	return 8;
+	return arch_hotspot_pushed_fp(HOTSPOT_CODE(st)) ? 16 : 8;
 }
 
-/* mov %rbp,n(%rsp): the frame is there, and its pointer not yet. */
+/* The frame is there, and its pointer not yet. */
 static __always_inline bool hotspot_saves_fp(const struct hotspot_state *st)
 {
-	return HOTSPOT_CODE(st, 0) == 0x48 && HOTSPOT_CODE(st, 1) == 0x89 &&
-	       (HOTSPOT_CODE(st, 2) == 0x6c || HOTSPOT_CODE(st, 2) == 0xac) &&
-	       HOTSPOT_CODE(st, 3) == 0x24 &&
+	return arch_hotspot_saves_fp(HOTSPOT_CODE(st)) &&
 	       st->pc - st->code_begin < st->frame_complete;
 }
 
@@ -354,8 +316,9 @@ hotspot_note_interpreted(struct hotspot_state *st, struct unwind_state *native)
 		return false;
 	bytecodes = code + st->layout.const_method_bytes;
 	/* In the innermost frame a register has it, if it is in use now. */
-	if (!native->back && native->leaf[X86_R13] - bytecodes < size)
-		bcp = native->leaf[X86_R13];
+	if (!native->back &&
+	    native->leaf[ARCH_HOTSPOT_BYTECODE] - bytecodes < size)
+		bcp = native->leaf[ARCH_HOTSPOT_BYTECODE];
 	index = bcp - bytecodes;
 	/* A native method has none: 0 stands there, or where they would be. */
 	if (bcp && index >= size && (index | size))
@@ -405,13 +368,10 @@ __noinline int hotspot_leave_stub(void)
 	if (!st || !native)
 		return RUNTIME_STEP_ENDS;
 	if (!native->back) {
-		/* push %rbp, ret: nothing is in front of the address. */
-		if (HOTSPOT_CODE(st, 0) == 0x55 || HOTSPOT_CODE(st, 0) == 0xc3)
+		/* Nothing is in front of the address. */
+		if (arch_hotspot_is_outside(HOTSPOT_CODE(st)))
 			return hotspot_leave(native, native->sp + 8, 0);
-		/* mov %rsp,%rbp */
-		if (HOTSPOT_CODE(st, -1) == 0x55 &&
-		    HOTSPOT_CODE(st, 0) == 0x48 &&
-		    HOTSPOT_CODE(st, 1) == 0x8b && HOTSPOT_CODE(st, 2) == 0xec)
+		if (arch_hotspot_sets_fp(HOTSPOT_CODE(st)))
 			return hotspot_leave(native, native->sp + 16,
 					     native->sp);
 	}

@@ -17,7 +17,6 @@
 #include "ksym/runtime/cpython/thread_frames.h"
 #include "ksym/runtime/cpython/thread_place.h"
 #include "ksym/runtime/memory.h"
-#include "ksym/unwind/x86_64/instruction.h"
 
 namespace {
 
@@ -80,7 +79,7 @@ void ReadLines(std::span<const std::byte> bytes) {
 
 // Code as anybody may put it into a file.
 void FollowCode(std::span<const std::byte> bytes) {
-  const auto word = ksym::FindCpythonFrameWord(bytes, ksym::kCodeRsi);
+  const auto word = ksym::FindCpythonFrameWord(bytes, 1);
   if (word && (word->below_cfa < 16 || word->below_cfa % 8 != 0)) std::abort();
   (void)ksym::FindReturnedVariable(bytes, {kBegin});
 }

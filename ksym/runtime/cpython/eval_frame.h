@@ -20,11 +20,11 @@ struct CpythonFrameWord {
 };
 
 // Finds it by what the code of _PyEval_EvalFrameDefault stores when it begins.
-// `argument`: the register that has the frame object then, as instructions
-// number it. Nothing: the code keeps no such word, or also puts other things
-// there. Cost: 10 ns per instruction.
+// `argument`: which of its arguments the frame object is, the first one being
+// 0; of the first two. Nothing: the code keeps no such word, or also puts other
+// things there. Cost: 10 ns per instruction.
 std::optional<CpythonFrameWord> FindCpythonFrameWord(
-    std::span<const std::byte> code, uint8_t argument);
+    std::span<const std::byte> code, size_t argument);
 
 // More of the function is not looked at. Debian's have 30 to 40 KiB.
 inline constexpr size_t kMaxCpythonLoopBytes = size_t{256} << 10;

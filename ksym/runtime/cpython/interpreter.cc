@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ksym/elf/dynamic_symbols.h"
-#include "ksym/unwind/x86_64/instruction.h"
 
 namespace ksym {
 namespace {
@@ -139,7 +138,7 @@ Status FindFrames(const File& file, CpythonInterpreter& found) {
   if (found.layout.runs != CpythonLayout::Runs::kEach) return {};
   found.frame_type = file.Find("PyFrame_Type");
   // (frame, ...) in 3.8, then (thread, frame, ...).
-  const uint8_t argument = found.version.minor == 8 ? kCodeRdi : kCodeRsi;
+  const size_t argument = found.version.minor == 8 ? 0 : 1;
   const auto word = FindCpythonFrameWord(
       file.Code("_PyEval_EvalFrameDefault", kMaxCpythonLoopBytes), argument);
   if (!found.frame_type || !word) {

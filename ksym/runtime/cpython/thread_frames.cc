@@ -7,16 +7,15 @@
 #include <span>
 #include <utility>
 
+#include "ksym/unwind/arch.h"
+
 namespace ksym {
 namespace {
 
 using enum CpythonLayout::Runs;
 
-// glibc's struct pthread on x86-64, and what it points to: the values of keys,
-// a sequence number before each; and the vector of modules' variables.
-constexpr uint64_t kDtv = 8;
-constexpr uint64_t kKeys = 0x310;
-constexpr uint64_t kKeyBlocks = 0x510;
+// What glibc's struct pthread points to: the values of keys, a sequence number
+// before each; and the vector of modules' variables.
 constexpr uint32_t kKeysInABlock = 32;
 constexpr uint32_t kMaxKeys = 1024;
 constexpr uint64_t kKeyBytes = 16;
@@ -42,10 +41,10 @@ bool ReadWords(const Memory& memory, uint64_t address, T& value) {
 uint64_t KeyValue(const Memory& memory, uint64_t thread, uint64_t address) {
   uint32_t key = 0;
   if (!ReadWords(memory, address, key) || key >= kMaxKeys) return 0;
-  uint64_t block = thread + kKeys;
+  uint64_t block = thread + kGlibcKeys;
   const uint64_t index = key / kKeysInABlock;
   if (index != 0 &&
-      (!ReadWords(memory, thread + kKeyBlocks + 8 * index, block) ||
+      (!ReadWords(memory, thread + kGlibcKeyBlocks + 8 * index, block) ||
        block == 0)) {
     return 0;
   }
@@ -58,7 +57,7 @@ uint64_t InModule(const Memory& memory, uint64_t thread, uint64_t slot) {
   uint64_t vector = 0;
   uint64_t block = 0;
   if (!ReadWords(memory, slot, module) || module[0] >= kMaxModules ||
-      !ReadWords(memory, thread + kDtv, vector) ||
+      !ReadWords(memory, thread + kGlibcDtv, vector) ||
       !ReadWords(memory, vector + kDtvEntryBytes * module[0], block) ||
       block == kNotThere || block == 0) {
     return 0;

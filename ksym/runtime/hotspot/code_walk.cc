@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ksym/runtime/hotspot/code_walk.h"
 
-#include <array>
-#include <cstring>
 #include <iterator>
 #include <span>
 #include <utility>
+
+#include "ksym/runtime/hotspot/frame_code.h"
 
 namespace ksym {
 namespace {
@@ -14,97 +14,20 @@ constexpr uint64_t kWord = 8;
 // Where the interpreter's frame has what, below its frame pointer.
 constexpr uint64_t kSenderStackPointer = 8;
 constexpr uint64_t kInterpretedMethod = 24;
-// The register with the bytecode's address while it is at work.
-constexpr size_t kBytecodeRegister = 13;
 // Arguments that a caller's frame was made larger by: 255 words, and room.
 constexpr uint64_t kMaxArgumentBytes = 4096;
 
-// The bytes of the code around the one that the CPU was at.
-class CodeBytes {
- public:
-  static constexpr int kBefore = 8;
-
-  bool Read(const Memory& memory, Address at) {
-    return memory.Read({at.value - kBefore}, bytes_);
-  }
-  bool Has(int offset, std::initializer_list<uint8_t> wanted) const {
-    for (const uint8_t byte : wanted) {
-      const int at = kBefore + offset++;
-      if (std::to_integer<uint8_t>(bytes_[static_cast<size_t>(at)]) != byte) {
-        return false;
-      }
-    }
-    return true;
-  }
-
- private:
-  std::array<std::byte, 24> bytes_ = {};
-};
-
-// An instruction that calls ends at that address: "call n", or "call" of a
-// register or a word, in its forms of two to seven bytes.
-bool FollowsCall(const Memory& memory, Address address) {
-  constexpr size_t kLongest = 7;
-  constexpr unsigned kCall = 0xe8;
-  constexpr unsigned kGroup = 0xff;
-  constexpr unsigned kCallOfGroup = 2;
-  std::array<std::byte, kLongest> bytes = {};
-  if (!memory.Read({address.value - kLongest}, bytes)) return false;
-  const auto before = [&](size_t distance) {
-    return std::to_integer<unsigned>(bytes[kLongest - distance]);
-  };
-  if (before(5) == kCall) return true;
-  for (size_t length = 2; length <= kLongest; ++length) {
-    if (before(length) != kGroup) continue;
-    const unsigned operand = before(length - 1);
-    if ((operand >> 3 & 7) != kCallOfGroup) continue;
-    // The bytes behind the operand's: those of an index, and a distance.
-    const unsigned mode = operand >> 6;
-    const unsigned base = operand & 7;
-    size_t behind = mode != 3 && base == 4 ? 1 : 0;
-    if (mode == 1) behind += 1;
-    if (mode == 2 || (mode == 0 && base == 5)) behind += 4;
-    if (length == 2 + behind) return true;
-  }
-  return false;
-}
-
-// In the poll between "pop %rbp" and "ret" of before JDK 16: "test n(%rip)", or
-// "mov n(%r15),%r10; test (%r10)". Loops poll in the same way, and have
-// something else in front.
-bool PollsWithTest(const CodeBytes& code) {
-  if (code.Has(-1, {0x5d})) {
-    return code.Has(0, {0x85, 0x05}) || code.Has(0, {0x4d, 0x8b});
-  }
-  return code.Has(0, {0x41, 0x85, 0x02}) &&
-         (code.Has(-8, {0x5d, 0x4d, 0x8b}) || code.Has(-5, {0x5d, 0x4d, 0x8b}));
-}
-
-// mov %rbp,n(%rsp)
-bool SavesFramePointer(const CodeBytes& code) {
-  return code.Has(0, {0x48, 0x89, 0x6c, 0x24}) ||
-         code.Has(0, {0x48, 0x89, 0xac, 0x24});
+uint32_t LeftBytes(HotspotFrameCode::Left left) {
+  return left == HotspotFrameCode::Left::kAddress ? kWord : 2 * kWord;
 }
 
 // How many bytes of the frame are left where the CPU is in compiled code; its
-// frame pointer is saved while there are 16 or more. As the compilers make
-// frames and leave them: "push %rbp; sub", "sub; mov %rbp,n(%rsp)", and
-// "add; pop %rbp; cmp n(%r15),%rsp; ja; ret", with a test instead of cmp and ja
-// before JDK 16.
-uint32_t FrameBytesAt(const CodeBytes& code, const HotspotBlob& blob,
+// frame pointer is saved while there are 16 or more.
+uint32_t FrameBytesAt(const HotspotFrameCode& code, const HotspotBlob& blob,
                       uint64_t place) {
-  constexpr uint32_t kAddress = 8;
-  constexpr uint32_t kAddressAndFramePointer = 16;
-  if (code.Has(0, {0x5d})) return kAddressAndFramePointer;  // pop %rbp
-  const bool is_behind_pop =
-      code.Has(0, {0xc3}) ||  // ret
-      code.Has(0, {0x49, 0x3b, 0xa7}) || code.Has(0, {0x49, 0x3b, 0x67}) ||
-      (code.Has(0, {0x0f, 0x87}) && code.Has(-7, {0x49, 0x3b, 0xa7})) ||
-      PollsWithTest(code);
-  if (is_behind_pop) return kAddress;
-  if (place >= blob.frame_complete) return blob.frame_bytes;
-  // push %rbp
-  return code.Has(-1, {0x55}) ? kAddressAndFramePointer : kAddress;
+  const auto left = code.LeftAtEnd();
+  if (!left && place >= blob.frame_complete) return blob.frame_bytes;
+  return LeftBytes(left.value_or(code.LeftAtBegin()));
 }
 
 }  // namespace
@@ -178,7 +101,7 @@ class HotspotSteps::OneStep {
     const uint64_t place = at.value - blob.code_begin.value;
     if (frame_.is_interrupted) {
       // The frame is there, and its pointer not yet.
-      if (place < blob.frame_complete && SavesFramePointer(code_)) {
+      if (place < blob.frame_complete && code_.SavesFramePointer()) {
         return To(frame_.sp + bytes, std::nullopt);
       }
       bytes = FrameBytesAt(code_, blob, place);
@@ -244,9 +167,10 @@ class HotspotSteps::OneStep {
       return false;
     }
     const uint64_t bytecodes = code + layout_.const_method_bytes;
-    if (frame_.is_interrupted && frame_.registers.size() > kBytecodeRegister &&
-        frame_.registers[kBytecodeRegister] - bytecodes < size) {
-      bytecode = frame_.registers[kBytecodeRegister];
+    const size_t in = HotspotBytecodeRegister();
+    if (frame_.is_interrupted && frame_.registers.size() > in &&
+        frame_.registers[in] - bytecodes < size) {
+      bytecode = frame_.registers[in];
     }
     const uint64_t index = *bytecode - bytecodes;
     // A native method has none: 0 stands there, or where they would be.
@@ -277,14 +201,11 @@ class HotspotSteps::OneStep {
   // Without a size of its frame.
   CodeStep LeaveStub() const {
     if (frame_.is_interrupted) {
-      // push %rbp, ret: nothing is in front of the address.
-      if (code_.Has(0, {0x55}) || code_.Has(0, {0xc3})) {
+      const auto left = code_.LeftInStub();
+      if (left == HotspotFrameCode::Left::kAddress) {
         return To(frame_.sp + kWord, std::nullopt);
       }
-      // mov %rsp,%rbp behind it
-      if (code_.Has(-1, {0x55, 0x48, 0x8b, 0xec})) {
-        return To(frame_.sp + 2 * kWord, frame_.sp);
-      }
+      if (left) return To(frame_.sp + 2 * kWord, frame_.sp);
     }
     const auto fp = FramePointer();
     if (!fp) return std::unexpected(StackEnd::kNoTable);
@@ -301,7 +222,7 @@ class HotspotSteps::OneStep {
   HotspotThread thread_;
   const CodeFrame& frame_;
   const ReadWord& stack_;
-  CodeBytes code_;
+  HotspotFrameCode code_;
   HotspotFrame noted_;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause OR Apache-2.0) */
 /*
  * The general registers of x86-64 by their DWARF numbers (System V ABI, AMD64
- * supplement, figure 3.36), and where a signal handler's frame keeps them, for
- * those who walk stacks in user space and in the kernel. Plain C that both
- * compilers read.
+ * supplement, figure 3.36), where a signal handler's frame keeps them, and
+ * where a thread keeps its own variables, for those who walk stacks in user
+ * space and in the kernel. Plain C that both compilers read.
  */
 #pragma once
 
@@ -43,3 +43,12 @@ enum x86_register {
 
 /* Leaf functions use so many bytes below the stack pointer, the red zone. */
 #define X86_RED_ZONE_BYTES 128
+
+/*
+ * glibc: where struct pthread, which the thread pointer leads to, has the
+ * vector of modules' thread-local storage, its first block of keys, and the
+ * addresses of all blocks.
+ */
+#define X86_GLIBC_DTV 8
+#define X86_GLIBC_PTHREAD_KEYS 0x310
+#define X86_GLIBC_PTHREAD_KEY_BLOCKS 0x510

@@ -37,6 +37,11 @@ inline constexpr std::string_view kMachineName = "x86-64";
 using MachineRegister = X86Register;
 inline constexpr size_t kMachineRegisters = X86_REGISTERS;
 
+// Where glibc keeps a thread's own variables, from the thread pointer on.
+inline constexpr uint64_t kGlibcDtv = X86_GLIBC_DTV;
+inline constexpr uint64_t kGlibcKeys = X86_GLIBC_PTHREAD_KEYS;
+inline constexpr uint64_t kGlibcKeyBlocks = X86_GLIBC_PTHREAD_KEY_BLOCKS;
+
 // The registers that rows speak of by role (unwind_kinds.h). The extra register
 // is RBX: GCC finds frames with it where a function moves its stack pointer to
 // a boundary of its own (DRAP), and no other callee-saved one is used so.

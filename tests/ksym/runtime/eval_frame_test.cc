@@ -5,15 +5,16 @@
 
 #include <string>
 
-#include "ksym/unwind/x86_64/instruction.h"
-
 namespace ksym {
 namespace {
 
 using namespace std::string_literals;
 
-std::optional<CpythonFrameWord> Find(const std::string& code,
-                                     uint8_t argument) {
+// Arguments of a function.
+constexpr size_t kFirst = 0;
+constexpr size_t kSecond = 1;
+
+std::optional<CpythonFrameWord> Find(const std::string& code, size_t argument) {
   return FindCpythonFrameWord(std::as_bytes(std::span(code)), argument);
 }
 
@@ -31,9 +32,9 @@ TEST(EvalFrameTest, FollowsTheFrame) {
                            "\x48\x8d\xb3\x68\x01\x00\x00"  // lea 360(%rbx),%rsi
                            "\x48\x89\x74\x24\x20\xc3"s;    // mov %rsi,32(%rsp)
   // The return address, two pushes and 248 bytes are above RSP.
-  EXPECT_EQ(Find(code, kCodeRsi),
+  EXPECT_EQ(Find(code, kSecond),
             (CpythonFrameWord{.below_cfa = 240, .offset = 360}));
-  EXPECT_EQ(Find(code, kCodeRdi), std::nullopt);
+  EXPECT_EQ(Find(code, kFirst), std::nullopt);
 }
 
 // A function may begin in several ways that store the same.
@@ -46,10 +47,10 @@ TEST(EvalFrameTest, SeveralBegins) {
   // lea 360(%rbx),%rdi, or 352(%rbx); mov %rdi,32(%rsp)
   EXPECT_TRUE(Find(begin + "\x48\x8d\xbb\x68\x01\x00\x00"
                            "\x48\x89\x7c\x24\x20"s,
-                   kCodeRsi));
+                   kSecond));
   EXPECT_FALSE(Find(begin + "\x48\x8d\xbb\x60\x01\x00\x00"
                             "\x48\x89\x7c\x24\x20"s,
-                    kCodeRsi));
+                    kSecond));
 }
 
 // Where the function returns early it goes on behind.
@@ -58,11 +59,11 @@ TEST(EvalFrameTest, EarlyReturns) {
                            "\x74\x06"                  // je: the store
                            "\x48\x83\xc4\x40\x31\xf6"  // add; xor %esi,%esi
                            "\x48\x89\x74\x24\x20\xc3"s;
-  EXPECT_FALSE(Find(code, kCodeRsi));
+  EXPECT_FALSE(Find(code, kSecond));
   const std::string returns = kBegin +
                               "\x74\x07\x48\x83\xc4\x40\x31\xf6\xc3"
                               "\x48\x89\x74\x24\x20\xc3"s;
-  EXPECT_EQ(Find(returns, kCodeRsi),
+  EXPECT_EQ(Find(returns, kSecond),
             (CpythonFrameWord{.below_cfa = 240, .offset = 0}));
 }
 
@@ -72,7 +73,7 @@ TEST(EvalFrameTest, FramePointers) {
       "\x55\x48\x89\xe5"        // push %rbp; mov %rsp,%rbp
       "\x48\x83\xec\x40"        // sub $64,%rsp
       "\x48\x89\x7d\xe8\xc3"s;  // mov %rdi,-24(%rbp)
-  EXPECT_EQ(Find(code, kCodeRdi),
+  EXPECT_EQ(Find(code, kFirst),
             (CpythonFrameWord{.below_cfa = 40, .offset = 0}));
 }
 
@@ -80,19 +81,19 @@ TEST(EvalFrameTest, FramePointers) {
 // outside of the frame, and code behind the function's end tell nothing.
 TEST(EvalFrameTest, WhatTellsNothing) {
   const std::string store = "\x48\x89\x74\x24\x20"s;  // mov %rsi,32(%rsp)
-  EXPECT_TRUE(Find(kBegin + store + "\xc3", kCodeRsi));
-  EXPECT_FALSE(Find(kBegin + "\xe8\x00\x00\x00\x00"s + store, kCodeRsi));
-  EXPECT_FALSE(Find(kBegin + store + "\x48\x89\x4c\x24\x20\xc3"s, kCodeRsi));
-  EXPECT_FALSE(Find(kBegin + "\xc3" + store, kCodeRsi));
+  EXPECT_TRUE(Find(kBegin + store + "\xc3", kSecond));
+  EXPECT_FALSE(Find(kBegin + "\xe8\x00\x00\x00\x00"s + store, kSecond));
+  EXPECT_FALSE(Find(kBegin + store + "\x48\x89\x4c\x24\x20\xc3"s, kSecond));
+  EXPECT_FALSE(Find(kBegin + "\xc3" + store, kSecond));
   // mov %rsi,264(%rsp): the return address; mov %rsi,4(%rsp); mov %esi,32(%rsp)
   for (const auto& other : {"\x48\x89\xb4\x24\x08\x01\x00\x00"s,
                             "\x48\x89\x74\x24\x04"s, "\x89\x74\x24\x20"s}) {
-    EXPECT_FALSE(Find(kBegin + other + "\xc3", kCodeRsi));
+    EXPECT_FALSE(Find(kBegin + other + "\xc3", kSecond));
   }
-  EXPECT_FALSE(Find("", kCodeRsi));
-  EXPECT_FALSE(Find(std::string(10000, '\x90') + store, kCodeRsi));
+  EXPECT_FALSE(Find("", kSecond));
+  EXPECT_FALSE(Find(std::string(10000, '\x90') + store, kSecond));
   // xor %esi,%esi
-  EXPECT_FALSE(Find(kBegin + "\x31\xf6"s + store, kCodeRsi));
+  EXPECT_FALSE(Find(kBegin + "\x31\xf6"s + store, kSecond));
 }
 
 }  // namespace

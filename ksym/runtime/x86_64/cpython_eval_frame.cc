@@ -216,8 +216,10 @@ class Begin {
 }  // namespace
 
 std::optional<CpythonFrameWord> FindCpythonFrameWord(
-    std::span<const std::byte> code, uint8_t argument) {
-  return Begin(code, argument).FindWord();
+    std::span<const std::byte> code, size_t argument) {
+  // System V's calling convention.
+  constexpr std::array<uint8_t, 2> kArguments = {kCodeRdi, kCodeRsi};
+  return Begin(code, kArguments.at(argument)).FindWord();
 }
 
 }  // namespace ksym
