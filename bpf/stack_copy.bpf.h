@@ -262,7 +262,7 @@ __noinline int send_copy(__u32 set, __u32 in_exec)
 		return NO_STACK;
 	/* Without an interpreter's frames it is walked as any other. */
 	runtime_send(set, PROFILE_RECORD_RUNTIME_COPY, head->copy);
-	/* Of a process that is new, or may not live for long. */
+	/* Its process is new, or may not live for long. */
 	if (bpf_ringbuf_output(&ring, head, sizeof(*head), bell_flags(true)))
 		return COPY_REFUSED;
 	return COPIED;

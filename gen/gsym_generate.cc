@@ -95,7 +95,7 @@ ksym::DebugFileFinder FinderFor(const std::string& path,
   std::error_code ignored;
   const auto owner = program.owner();
   return {std::filesystem::canonical(path, ignored),
-          // Whose the program is decides whose debug files may name its code.
+          // The program's owner decides whose debug files may name its code.
           owner ? ksym::OnlyTrusted(*owner, OpenSource) : nullptr};
 }
 

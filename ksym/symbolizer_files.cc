@@ -143,7 +143,7 @@ SymbolFile& SymbolFiles::Open(const ProcessId& process, const Mapping& mapping,
     FailToOpen(process, opened.error(), file);
     return file;
   }
-  // Whose file it is shows only once it is open; until then `file` stands for
+  // The file's owner shows only once it is open; until then `file` stands for
   // the numbers.
   SymbolFile& home = SpeaksForAll(*opened)
                          ? TouchShared(mapping)
@@ -404,7 +404,7 @@ size_t SymbolFiles::ReadFunctions(SymbolFile& file) {
   return bytes;
 }
 
-// Of code without a symbol: the functions that each program begins with are
+// Code may have no symbol: the functions that each program begins with are
 // known all the same, and of others where they begin.
 void SymbolFiles::ResolveFunction(SymbolFile& file, FileOffset offset,
                                   UserSymbol& symbol) {

@@ -93,7 +93,7 @@ struct Counter {
   friend bool operator==(const Counter&, const Counter&) = default;
 };
 
-// Whose samples.
+// The threads that samples are of.
 struct Series {
   uint32_t comm = 0;    // a string
   uint32_t cgroup = 0;  // a string

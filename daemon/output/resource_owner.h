@@ -9,8 +9,8 @@
 
 namespace profd {
 
-// Whose a sample is, as OpenTelemetry has it: a resource is all that runs in
-// one container, or in one unit, with the same labels. Texts are printable.
+// The resource of a sample, as OpenTelemetry has it: all that runs in one
+// container, or in one unit, with the same labels. Texts are printable.
 struct ResourceOwner {
   std::string container_id;
   std::string pod_uid;

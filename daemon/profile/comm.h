@@ -18,7 +18,7 @@ class Comm {
   static constexpr size_t kMaxBytes = 15;
 
   constexpr Comm() = default;
-  // Of `text` up to its first NUL; what is longer is cut off.
+  // Takes `text` up to its first NUL; what is longer is cut off.
   explicit Comm(std::string_view text) {
     text = text.substr(0, std::min(text.find('\0'), kMaxBytes));
     text.copy(bytes_.data(), text.size());

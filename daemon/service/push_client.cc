@@ -146,7 +146,7 @@ class PushClient::Impl {
   }
 
  private:
-  // Of the protocols with one request for each entry.
+  // For the protocols with one request for each entry.
   PushConnection::Message MessageOf(const PushEntry& entry) const {
     switch (url_.protocol) {
       case PushProtocol::kPyroscope:

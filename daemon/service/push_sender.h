@@ -66,7 +66,7 @@ class PushSender {
     return url_ == target.url && spool_directory_ == spool.directory;
   }
 
-  // Of its entries' bodies.
+  // The form of its entries' bodies.
   PushForm form() const { return form_; }
 
   // On the disk, or if that fails in memory, when it returns.

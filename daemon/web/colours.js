@@ -41,7 +41,7 @@ function dimColour({kind, name}, isDark) {
   return `hsl(${hue} ${saturation / 5}% ${(isDark ? 27 : 85) + shade}%)`;
 }
 
-// Of a difference: red is more than before, blue less.
+// For a difference: red is more than before, blue less.
 function changeColour(change, largest) {
   const strength = largest > 0 ? Math.sqrt(Math.abs(change) / largest) : 0;
   return `hsl(${change > 0 ? 8 : 215} ${Math.round(85 * strength)}% ` +

@@ -391,7 +391,7 @@ class Page {
     (this.state.view === 'callers' ? below : graph).sheet.focus();
   }
 
-  // Of the frame under the pointer, or the one that the keyboard is at.
+  // Shows those of the frame under the pointer, or where the keyboard is.
   callersOfPointed() {
     const focused = Object.values(this.pictures).find(
         (picture) => picture.tree && picture.focused >= 0);

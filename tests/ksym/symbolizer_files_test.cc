@@ -304,7 +304,7 @@ TEST_F(SymbolizerFileTest, RefusesFetchedFilesOfAnotherBuildId) {
   EXPECT_EQ(Resolve(symbolizer, 0x10000).reason, Unresolved::kNoSymbols);
 }
 
-// Of two files with one build-id the one counts that nobody else could have
+// Two files may have one build-id: the one counts that nobody else could have
 // written, whichever was seen first.
 TEST_F(SymbolizerFileTest, BuildIdIsOfTheTrustedFile) {
   WriteElf("true", {{"true_name", 0x401000, 0x10}});

@@ -68,7 +68,7 @@ async function opening() {
   check(await page.title() === 'History', 'no name runs');
   check((await page.locator('#said').textContent()).includes('not running'),
         'the hole is said');
-  // Of a file that is a day old, which no test waits for.
+  // A file that is a day old, which no test waits for.
   const [fresh, old] = await page.evaluate(() => [0, 7].map((folded) => {
     page.line.folded_stacks += folded;
     page.showMap();

@@ -28,7 +28,7 @@ const page = await openPage(browser, complaints, {
 const frame = page.frameLocator('#frame-place iframe');
 const functions = page.locator('#functions .rows .row');
 
-// Of all that is seen, or of what is above an element.
+// A picture of all that is seen, or of what is above an element.
 async function picture(name, {above} = {}) {
   await page.evaluate(() => scrollTo(0, 0));
   const box = above && await page.locator(above).boundingBox();

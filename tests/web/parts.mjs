@@ -160,7 +160,7 @@ function ofTwoKinds(withSum) {
       ({name, title, unit, about: [['event', `of ${name}`]], scale, leaves});
   const {leaves} = json;
   delete json.leaves;
-  // Of every leaf one more is blocked; of the last one nothing runs.
+  // One more of every leaf is blocked; nothing of the last one runs.
   const waits = leaves.map((number, i) => i % 3 === 2 ? 1 : number);
   json.kinds = [of('cpu', 'CPUs', 'nanoseconds', 10, leaves.slice(0, -3)),
                 of('blocked', 'threads', 'nanoseconds', 1, waits)];

@@ -27,15 +27,15 @@ class HotspotFrameCode {
   // False: it cannot be read.
   bool Read(const Memory& memory, Address at);
 
-  // Of compiled code, where it leaves its frame.
+  // Where compiled code leaves its frame; nothing elsewhere.
   std::optional<Left> LeftAtEnd() const;
-  // Of compiled code whose frame is not complete yet.
+  // Where compiled code has not made its frame yet.
   Left LeftAtBegin() const;
   // The frame of compiled code is there, and the caller's frame pointer is
   // about to be saved.
   bool SavesFramePointer() const;
-  // Of a stub that keeps its frame by the frame pointer, at its first and last
-  // instructions.
+  // At the first and last instructions of a stub that keeps its frame by the
+  // frame pointer; nothing elsewhere.
   std::optional<Left> LeftInStub() const;
 
  private:

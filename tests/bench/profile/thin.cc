@@ -72,7 +72,7 @@ std::vector<uint64_t> HashesOfNodes(const Tables& tables) {
   return hashes;
 }
 
-// Of one kind and side: by stack.
+// The sums of one kind and side, by stack.
 using SumsOfStack = std::unordered_map<uint64_t, std::pair<Sum, Sum>>;
 
 SumsOfStack SumsOf(const Tables& tables, uint32_t kind, uint32_t Row::* side) {
@@ -140,7 +140,7 @@ struct Report {
   }
 };
 
-// Of samples that end in a mark on either side.
+// Counts samples that end in a mark on either side.
 uint64_t CountFolded(const Tables& tables) {
   std::vector<bool> is_mark;
   for (const Node& node : tables.nodes) {

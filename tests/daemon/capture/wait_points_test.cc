@@ -86,7 +86,7 @@ TEST(WaitPointsTest, IsRightOnAverageInStepWithThePeriod) {
   for (const uint64_t offset : {uint64_t{0}, kPeriod / 3, kPeriod - 1000}) {
     for (const double share : {0.1, 0.5, 0.9}) {
       const double length = share * kPeriod;
-      // Of 40,000 periods, each of which has a point in it or not.
+      // For 40,000 periods, each of which has a point in it or not.
       const double sigma = kPeriod * std::sqrt(share * (1 - share) / 40'000);
       EXPECT_NEAR(MeanOf(offset, static_cast<uint64_t>(length)), length,
                   3.5 * sigma)
@@ -112,8 +112,8 @@ TEST(WaitPointsTest, TheBudgetKeepsAboutAsManyAsItMay) {
   EXPECT_EQ(wait_first_shift(0xffffffff, 1), WAIT_MOST_SHIFT);
 }
 
-// Who asks twice gets one answer, and of waits of few points as many are kept
-// as they have points: those that are kept come to the time of all.
+// Asking twice gives one answer, and of waits of few points as many are kept as
+// they have points: those that are kept come to the time of all.
 TEST(WaitPointsTest, KeepsAsLikelyAsThereArePoints) {
   constexpr uint64_t kWaits = 100'000;
   for (const uint32_t shift : {0u, 1u, 4u}) {

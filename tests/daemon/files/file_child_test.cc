@@ -227,7 +227,7 @@ TEST_F(FileChildTest, TakesTurns) {
 }
 
 // Its end does not wait for what hangs.
-// Who waits for a CPU must not look like who waits for a file, so the child
+// A wait for a CPU must not look like one for a file, so the child
 // goes first where that is permitted.
 TEST_F(FileChildTest, GoesFirst) {
   const int before = ::getpriority(PRIO_PROCESS, 0);

@@ -10,7 +10,7 @@ namespace profd::history {
 // What goes wrong with the system calls of a process that change files: those
 // that write, wait for the disk, make, rename, remove or shorten.
 struct DiskFault {
-  // Of these calls, counted from 0.
+  // The number of the call among these, from 0.
   size_t at = 0;
   // What the call returns instead of being made; 0: the process is killed
   // there.

@@ -250,7 +250,7 @@ TEST(PodNames, MayBeAnything) {
                         {kDockerCgroup, DockerLabels("a/b")}})});
   const std::vector<std::string> pods = PodsOf(tables);
   EXPECT_THAT(pods, UnorderedElementsAre(evil + "/web", "web/x", ""));
-  // Who has seen it printed finds it.
+  // The name as it was printed finds it.
   EXPECT_THAT(PodsOf(tables, {.pod = ksym::Printable(evil) + "/web"}),
               ElementsAre(evil + "/web"));
   // Three long names are no longer than one, and it still chooses.

@@ -90,7 +90,7 @@ TEST(HistoryThinningFiles, ComesADayAfterTheHour) {
   EXPECT_LT(fs::file_size(path), bytes_before.size());
   EXPECT_EQ(writer->bytes(), fs::file_size(path));
   EXPECT_EQ(CurveOf(directory.path()), curve);
-  // Who had it open has what it was.
+  // An open file has what it was.
   before.seekg(0);
   EXPECT_EQ(BytesIn(before), bytes_before);
 }

@@ -37,7 +37,7 @@ inline std::vector<std::string> SplitStack(std::string_view text) {
   return names;
 }
 
-// Of one second. Kind 0 is of the CPU; those of waits are 1 and 2.
+// A profile of one second. Kind 0 is of the CPU; those of waits are 1 and 2.
 inline Profile PartOf(unsigned number, const std::vector<TextSample>& samples,
                       uint64_t rate = 19) {
   ProfileBuilder builder;

@@ -33,7 +33,7 @@ inline ksym::KernelTimeline Timeline(std::string_view table = kTable) {
   return ksym::KernelTimeline(ksym::KernelSymbolSource(std::move(*map)));
 }
 
-// Of one raw profile, whose process is this one.
+// Resolves one raw profile, whose process is this one.
 class ResolveFixture : public testing::Test {
  protected:
   // Adds a sample of this process.

@@ -228,7 +228,7 @@ TEST(OptionsTest, RefusesBadUsageInOneLine) {
   }
 }
 
-// Of what waits, with as many points in a second as the CPU has samples.
+// Samples of waits, with as many points in a second as the CPU has samples.
 TEST(OptionsTest, ChoosesWhatIsSampled) {
   const ParsedCommandLine cpu = Parse({"1"});
   ASSERT_TRUE(cpu.options);

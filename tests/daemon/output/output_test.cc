@@ -288,7 +288,7 @@ TEST(JsonTest, MarksParkedStacks) {
                                                     testing::Pair(1, false)));
 }
 
-// Of waits the document has the kernel's own sums, for all threads and for
+// For waits the document has the kernel's own sums, for all threads and for
 // each, in order, and counts those that are not listed.
 TEST(JsonTest, HasSumsOfThreads) {
   Profile profile = ExampleProfile(1);

@@ -127,7 +127,7 @@ TEST(SampleBudgetTest, IsRightOnAverage) {
   }
 }
 
-// Of waits it is their time that adds up, and long ones are not missed.
+// The time of waits adds up, and long ones are not missed.
 TEST(SampleBudgetTest, ValuesAddUp) {
   Budgeted budgeted;
   for (uint64_t i = 1; i <= 1000; ++i) budgeted.Add(kUnit, 2, i * 1001);

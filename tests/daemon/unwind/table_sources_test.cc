@@ -44,7 +44,7 @@ TEST_F(MountsTest, KeepsNamespacesApart) {
   EXPECT_EQ(TablesOf(b), 1u);
   EXPECT_EQ(queue_->added, 2);
   EXPECT_NE(FirstSlotOf(a), FirstSlotOf(b));
-  // Who comes later takes the file of its namespace, or makes one.
+  // A later process takes the file of its namespace, or makes one.
   const ProcessId c = Start(3, {7});
   const ProcessId d = Start(4, {7});
   tables_->WantAll(d);

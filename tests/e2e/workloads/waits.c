@@ -207,7 +207,7 @@ static void Wait_migrate(void) {
   static int cpu;
   cpu_set_t all;
   cpu_set_t one;
-  // Of the process, whose first thread stays where it may be.
+  // The CPUs of the process, whose first thread stays where it may be.
   if (sched_getaffinity(getpid(), sizeof(all), &all) != 0) abort();
   do {
     cpu = (cpu + 1) % CPU_SETSIZE;

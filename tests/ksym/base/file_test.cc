@@ -222,7 +222,7 @@ TEST_F(FileTest, AtomicFileVanishesWithoutCommit) {
 }
 
 // The mode is what open(2) would have given, not mkstemp's.
-// Who is killed while it writes leaves nothing behind.
+// A process that is killed while it writes leaves nothing behind.
 TEST_F(FileTest, AtomicFileOfAKilledProcessVanishes) {
   const UniqueFd probe(
       ::open(Path("").c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));

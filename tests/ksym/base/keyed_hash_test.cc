@@ -23,7 +23,7 @@ struct KnownHash {
   uint64_t hash;
 };
 
-// Of the bytes 0, 1, 2, ...
+// The bytes 0, 1, 2, ...
 std::string CountingBytes(size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i) text += static_cast<char>(i);

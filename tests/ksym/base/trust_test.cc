@@ -36,7 +36,7 @@ TEST(TrustTest, MachineIsRootAndThisUser) {
   EXPECT_FALSE(IsOfMachine(File(kOverflow), kSelf));
 }
 
-// Who may write to a file counts as its owner; this user's groups do not
+// Those who may write to a file count as its owners; this user's groups do not
 // matter, root's do.
 TEST(TrustTest, WritersCount) {
   EXPECT_FALSE(IsOfMachine(File(0, 0646), kSelf));
@@ -92,8 +92,8 @@ TEST(TrustTest, DebugFilesOthersMayWrite) {
   EXPECT_TRUE(MayName(shared, File(kUser), kSelf));
 }
 
-// Of files that have one build-id the machine's counts, in either order; two
-// users' claims cancel each other.
+// The machine's file counts of those that have one build-id, in either order;
+// two users' claims cancel each other.
 TEST(TrustTest, JudgesClaims) {
   EXPECT_EQ(Judge(File(0), File(kUser), kSelf), Claim::kFirst);
   EXPECT_EQ(Judge(File(kUser), File(0), kSelf), Claim::kSecond);

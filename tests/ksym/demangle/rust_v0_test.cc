@@ -62,7 +62,7 @@ TEST(RustV0Test, ReadsPaths) {
                {"_RNvXC1aNtB2_1SNtB2_1T1f", "<a::S as a::T>::f"},
                {"_RNvYNtC1a1SNtB4_1T1fB4_", "<a::S as a::T>::f"},
                {"_RINvC1a1blNtB2_1SL_KpE", "a::b::<i32, a::S, '_, _>"},
-               // Of a type it is "S<i32>", of a value "f::<i32>".
+               // A type is "S<i32>", a value "f::<i32>".
                {"_RINvMC1aINtB3_1SlE1fmE", "<a::S<i32>>::f::<u32>"}});
 }
 

@@ -121,7 +121,7 @@ TEST(ElfBoundsTest, OneSectionName) {
   }
 }
 
-// Of sections with one name the first is found, whatever comes behind.
+// The first of sections with one name is found, whatever comes behind.
 TEST(ElfBoundsTest, FirstOfEqualNames) {
   TestElf elf;
   elf.extra_name = ".text";

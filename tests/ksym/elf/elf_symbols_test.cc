@@ -95,7 +95,7 @@ TEST_P(FixtureTest, NamesPublicFunctions) {
   EXPECT_EQ(symbols_->build_id(), "00112233445566778899aabbccddeeff");
 }
 
-// Of two names of the same bytes the one without underscores is shown.
+// The name without underscores is shown of two for the same bytes.
 TEST_P(FixtureTest, PrefersThePlainAlias) {
   ASSERT_EQ(Symbol("fixture_alias"), Symbol("__fixture_alias"));
   EXPECT_EQ(NameAt(Symbol("fixture_alias")), "fixture_alias");

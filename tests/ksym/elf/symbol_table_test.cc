@@ -180,8 +180,8 @@ TEST(SymbolTableTest, LeavesOutWhatIsTooFarAway) {
   EXPECT_EQ(NameAt(table, base + (uint64_t{1} << 40)), 0u);
 }
 
-// Of any symbols, nested and crossing, the innermost that covers an address
-// is found: the same as by looking at each one.
+// The innermost symbol that covers an address is found, of nested and crossing
+// ones: the same as by looking at each.
 TEST(SymbolTableTest, AgreesWithALinearSearch) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {

@@ -202,8 +202,8 @@ TEST(GsymFile, UnknownSize) {
   EXPECT_EQ(LookupText(bytes, 0x123456), "f+1188950 a/b:9");
 }
 
-// Of several rows at one address the last one counts, there and behind it, as
-// for llvm-gsymutil, whose files have such rows.
+// The last of several rows at one address counts, there and behind it, as for
+// llvm-gsymutil, whose files have such rows.
 TEST(GsymFile, RowsAtOneAddress) {
   auto bytes = Golden();
   ASSERT_EQ(bytes[0x68], std::byte{4 + 3 + 4 * 4});

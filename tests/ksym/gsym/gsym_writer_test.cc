@@ -115,8 +115,8 @@ TEST(GsymWriter, Deduplicates) {
   EXPECT_EQ(file->strings().size(), sizeof("\0/a\0b.c\0same_name"));
 }
 
-// Of functions with the same code the first with lines is kept; the others
-// are counted, or on demand kept as merged functions.
+// The first with lines is kept of functions with the same code; the others are
+// counted, or on demand kept as merged functions.
 TEST(GsymWriter, SameCode) {
   const auto write = [](GsymWriterOptions::Merge merge) {
     GsymWriter writer({.merge = merge});

@@ -117,7 +117,7 @@ TEST_F(FileSystemsTest, KnowsMemory) {
   EXPECT_TRUE(systems_.IsLocalFile(0, fd.get()));
 }
 
-// Of a process that is not there nothing is known, but for devices that this
+// Nothing is known of a process that is not there, but for devices that this
 // one knows.
 TEST_F(FileSystemsTest, KnowsNothingOfNobody) {
   EXPECT_FALSE(systems_.IsLocalPath(0x7fffffff, "/usr"));

@@ -181,7 +181,7 @@ TEST_F(MappedFileTest, TellsThatTheProcessIsGone) {
   EXPECT_EQ(file.error().code(), ErrorCode::kNotFound);
 }
 
-// Of a process that is gone the host's file is taken, if the inode tells that
+// The host's file is taken for a process that is gone, if the inode tells that
 // it is the same.
 TEST_F(MappedFileTest, TakesTheHostsFileOfOneThatIsGone) {
   constexpr uint32_t kGone = 0x7fffffff;
@@ -270,7 +270,7 @@ TEST_F(MappedFileTest, RefusesOtherFiles) {
   const auto strict = OpenFileOfHost(link, Links::kRefuse);
   ASSERT_FALSE(strict);
   EXPECT_EQ(strict.error().sys_errno(), ELOOP);
-  // Of a process that is gone the path on this machine is tried.
+  // The path on this machine is tried for a process that is gone.
   constexpr uint32_t kNobody = 0x7fffffff;
   const auto gone = HoldMappedFile(kNobody, mapping, &local);
   ASSERT_FALSE(gone);

@@ -139,8 +139,8 @@ ProcessId Program(uint32_t pid, uint32_t exec_count, uint64_t start_ns = 1) {
   return {.pid = pid, .exec_count = exec_count, .start_ns = start_ns};
 }
 
-// Who is sampled as the same program before and after reports were lost has
-// what it had, and what it mapped meanwhile.
+// A process that is sampled as the same program before and after reports were
+// lost has what it had, and what it mapped meanwhile.
 TEST_F(ProcessHistoryTest, KnowsWhoIsSeenAgain) {
   history_.Seed({.pid = 7, .mappings = {At(10, 20, "a")}}, 100);
   const auto generation = history_.See(Program(7, 3), 150);
@@ -176,7 +176,7 @@ TEST_F(ProcessHistoryTest, ForgetsWhatItCannotBeSureOf) {
     EXPECT_THAT(MappingsAt(id.pid, 250), ElementsAre("50-60 c"));
     // What was there before it was mapped is not known.
     EXPECT_THAT(ChangesAt(id.pid, 250), ElementsAre("30-60 260"));
-    // Of a generation that did not begin by exec what was before tells nothing.
+    // A generation that did not begin by exec tells nothing of what was before.
     EXPECT_EQ(history_.BeforeExec(generation), 0u);
   }
 }

@@ -200,8 +200,8 @@ TEST(CallFramesTest, CountsWhatIsNoCode) {
   EXPECT_EQ(RowAt(table, kTextSize - 1), "rsp+8");
 }
 
-// Of overlapping functions the one that begins later counts from there on, and
-// of two at one place the first.
+// The function that begins later counts from there on where two overlap, and
+// the first of two at one place.
 TEST(CallFramesTest, OverlapsHaveARule) {
   CfiBuilder builder(CfiLayout::kEhFrame);
   const size_t cie = builder.AddCie({});

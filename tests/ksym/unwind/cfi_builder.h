@@ -55,7 +55,7 @@ class CfiBuilder {
     return offset;
   }
 
-  // Of the CIE that was added last, or of the one at `cie`.
+  // Belongs to the CIE that was added last, or to the one at `cie`.
   void AddFde(size_t cie, uint64_t start, uint64_t size,
               std::string_view instructions) {
     const size_t header = width_ == CfiWidth::k64 ? 12 : 4;

@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Of this program.
+// The load bias of this program.
 uint64_t LoadBias() {
   uint64_t bias = 0;
   ::dl_iterate_phdr(
@@ -322,7 +322,7 @@ TEST(UnwindTableStubsTest, KnowsCloneByItsCode) {
 }
 
 // Where the functions of makecontext() return to is the end of their stacks.
-// Who returns to its first byte is looked up one before it.
+// A return to its first byte is looked up one before it.
 TEST(UnwindTableStubsTest, KnowsTheStartOfContexts) {
   const Fixture fixture({KSYM_CFI_STUBS});
   EXPECT_EQ(fixture.RowAt("before_context", 0), "rsp+8");
