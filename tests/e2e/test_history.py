@@ -23,12 +23,12 @@ class HistoryTest(ServiceCase):
 
     def setUp(self):
         super().setUp()
-        self.directory = self.path("history")
+        self.stored = self.path("history")
         self.configure()
 
     def keep(self, *arguments):
         return self.start_service(
-            "--history-enabled", "true", "--history-directory", self.directory,
+            "--history-enabled", "true", "--history-directory", self.stored,
             *arguments)
 
     def history(self, *arguments, status=0, **options):
@@ -44,7 +44,7 @@ class HistoryTest(ServiceCase):
 
     def samples_of(self, pid, status=0):
         """So many there are of it, and what is said of the time."""
-        text, said = self.history(self.directory, "--from", "-5m", "--pid",
+        text, said = self.history(self.stored, "--from", "-5m", "--pid",
                                   pid, "--format", "folded", status=status)
         return sum(int(line.rsplit(" ", 1)[1])
                    for line in text.splitlines()), said
@@ -59,10 +59,10 @@ class HistoryTest(ServiceCase):
         """The same from a reader of the format's description, and from the
         program."""
         said = history_reader.samples_of(
-            history_reader.read_directory(self.directory))
+            history_reader.read_directory(self.stored))
         output = self.path("all.json")
         end = int(time.time()) + 1
-        self.history(self.directory, "--from", end - 3600, "--to", end, "-o",
+        self.history(self.stored, "--from", end - 3600, "--to", end, "-o",
                      output)
         document = harness.Document(harness.read_bytes(output))
         shown = collections.Counter()
@@ -86,12 +86,12 @@ class HistoryTest(ServiceCase):
         service = self.keep()
         service.end()
         self.assertTrue(any(name.endswith(".segment")
-                            for name in os.listdir(self.directory)))
+                            for name in os.listdir(self.stored)))
         self.read_twice()
 
     def test_reads_the_versions_before(self):
         # What an older service left: a journal, and then its segment.
-        os.mkdir(self.directory)
+        os.mkdir(self.stored)
         data = os.path.join(os.path.dirname(__file__), "..", "data", "history")
         end = 1795572783
         files = [(version, kind, name, samples, function)
@@ -104,18 +104,18 @@ class HistoryTest(ServiceCase):
                      ("segment", f"000000000007-000000000007-{end - 3}-{end}"
                                  ".segment"))]
         for version, kind, name, samples, function in files:
-            for left in os.listdir(self.directory):
-                os.unlink(os.path.join(self.directory, left))
+            for left in os.listdir(self.stored):
+                os.unlink(os.path.join(self.stored, left))
             shutil.copy(os.path.join(data, f"version-{version}.{kind}"),
-                        os.path.join(self.directory, name))
-            files = history_reader.read_directory(self.directory)
+                        os.path.join(self.stored, name))
+            files = history_reader.read_directory(self.stored)
             self.assertEqual(history_reader.samples_of(files).total(), samples)
-            listed = json.loads(self.history(self.directory, "--list",
+            listed = json.loads(self.history(self.stored, "--list",
                                              "--format", "json")[0])
             self.assertEqual(listed["warnings"], [])
             self.assertEqual([file["samples"] for file in listed["files"]],
                              [samples])
-            table = self.history(self.directory, "--from", end - 60, "--to",
+            table = self.history(self.stored, "--from", end - 60, "--to",
                                  end, "--functions")[0]
             self.assertIn(function, table)
 
@@ -131,13 +131,13 @@ class HistoryTest(ServiceCase):
     def make_old(self):
         """Has the only segment be one of three days ago, by its name; its
         path."""
-        name, = (name for name in os.listdir(self.directory)
+        name, = (name for name in os.listdir(self.stored)
                  if name.endswith(".segment"))
         first, last, begin, end = name.removesuffix(".segment").split("-")
         then = [int(time) - 3 * 86400 for time in (begin, end)]
-        path = os.path.join(self.directory, "{}-{}-{}-{}.segment".format(
+        path = os.path.join(self.stored, "{}-{}-{}-{}.segment".format(
             first, last, *then))
-        os.rename(os.path.join(self.directory, name), path)
+        os.rename(os.path.join(self.stored, name), path)
         return path
 
     def test_loses_rare_stacks_with_age(self):
@@ -164,7 +164,7 @@ class HistoryTest(ServiceCase):
                          history_reader.sums_of(whole))
         self.assertEqual((history_reader.samples_of([thin]), folded),
                          history_reader.samples_when_thinned(whole))
-        text, _ = self.history(self.directory, "--list")
+        text, _ = self.history(self.stored, "--list")
         self.assertIn(f"(thinned out: {folded} rare stacks are folded)", text)
 
     def compact(self):
@@ -172,9 +172,9 @@ class HistoryTest(ServiceCase):
         that came out."""
         subprocess.run(
             [os.path.join(os.environ["KSYM_BUILD_DIR"], "tests", "bench",
-                          "profile", "bench_compact"), self.directory],
+                          "profile", "bench_compact"), self.stored],
             stdout=subprocess.DEVNULL, check=True, timeout=60)
-        return [name.split("-")[:2] for name in os.listdir(self.directory)
+        return [name.split("-")[:2] for name in os.listdir(self.stored)
                 if name.endswith(".segment")]
 
     def test_has_the_format_when_files_become_one(self):
@@ -203,29 +203,29 @@ class HistoryTest(ServiceCase):
         self.assertEqual(metrics["ksym_history_samples_dropped_total"], 0)
         service.end()
         self.totals(service)
-        names = sorted(os.listdir(self.directory))
+        names = sorted(os.listdir(self.stored))
         self.assertEqual(names, ["000000000001.journal", "lock"])
 
         end = int(time.time()) + 1
-        table, said = self.history(self.directory, "--from", begin, "--to",
+        table, said = self.history(self.stored, "--from", begin, "--to",
                                    end, "--by", "comm")
         self.assertIn("spin", table)
         self.assertIn(" samples of ", said)
         output = self.path("x.json")
-        self.history(self.directory, "--from", begin, "--to", end, "--command",
+        self.history(self.stored, "--from", begin, "--to", end, "--command",
                      "spin", "-o", output)
         document = harness.Document(harness.read_bytes(output))
         self.assertEqual(document.pids(), {pid})
         page = self.path("x.html")
-        self.history(self.directory, "--from", begin, "--to", end, "-o", page)
+        self.history(self.stored, "--from", begin, "--to", end, "-o", page)
         self.assertIn("spin", harness.read_text(page))
         changes = self.path("change.html")
         middle = (begin + end) // 2
-        self.history(self.directory, "--from", middle, "--to", end,
+        self.history(self.stored, "--from", middle, "--to", end,
                      "--before-from", begin, "--before-to", middle + 1, "-o",
                      changes)
         self.assertIn("spin", harness.read_text(changes))
-        said = self.history(self.directory, "--from", "2001-01-01", "--to",
+        said = self.history(self.stored, "--from", "2001-01-01", "--to",
                             "2001-01-02", status=1)[1]
         self.assertIn("nothing is known of", said)
 
@@ -242,7 +242,7 @@ class HistoryTest(ServiceCase):
         self.wait_samples(pid, before + 100)
         service.end()
         # The second run made a segment of what the first had left.
-        names = sorted(os.listdir(self.directory))
+        names = sorted(os.listdir(self.stored))
         self.assertTrue(names[0].endswith(".segment"), names)
         self.assertTrue(names[1].endswith(".journal"), names)
         after, said = self.samples_of(pid)
@@ -255,7 +255,7 @@ class HistoryTest(ServiceCase):
         self.keep()
         self.wait_samples(self.workload("spin").pid, 50)
         copy = self.path("copy")
-        shutil.copytree(self.directory, copy)
+        shutil.copytree(self.stored, copy)
         for path in [os.path.dirname(copy), copy]:
             os.chmod(path, 0o755)
         for name in os.listdir(copy):
@@ -272,38 +272,38 @@ class HistoryTest(ServiceCase):
         self.wait_samples(pid, 100)
         service.end()
         span = ["--from", begin, "--to", int(time.time()) + 1]
-        listing = json.loads(self.history(self.directory, "--list", "--format",
+        listing = json.loads(self.history(self.stored, "--list", "--format",
                                           "json")[0])
         samples = sum(file["samples"] for file in listing["files"])
         self.assertIn(f"{samples} samples, ",
-                      self.history(self.directory, "--list")[0])
+                      self.history(self.stored, "--list")[0])
         line = json.loads(self.history(
-            self.directory, *span, "--series", "--by", "comm", "--step", 1,
+            self.stored, *span, "--series", "--by", "comm", "--step", 1,
             "--format", "json")[0])
         self.assertEqual(sum(line["samples"]), samples)
         rows = {row["name"]: row for row in line["rows"]}
         self.assertGreater(rows["spin"]["sum"], 0.9e9)
         self.assertEqual(sum(rows["spin"]["values"]), rows["spin"]["sum"])
         functions = json.loads(self.history(
-            self.directory, *span, "--functions", "--command", "spin",
+            self.stored, *span, "--functions", "--command", "spin",
             "--top", 0, "--format", "json")[0])
         self.assertEqual(functions["sum"], rows["spin"]["sum"])
         self.assertEqual(functions["sum"],
                          sum(row["self"] for row in functions["rows"]))
         output = self.path("series.json")
-        self.history(self.directory, *span, "--series", "-o", output)
+        self.history(self.stored, *span, "--series", "-o", output)
         self.assertEqual(json.loads(harness.read_text(output))["known"],
                          line["known"])
         for arguments in (["--series"], ["--series", "--by", "comm"],
                           ["--functions"]):
-            text = self.history(self.directory, *span, *arguments)[0]
+            text = self.history(self.stored, *span, *arguments)[0]
             self.assertIn("CPUs", text)
         for arguments, wanted in (
                 (["--series", "--by", "module"], "none of unit"),
                 (["--functions", "--step", "1"], "--step is of --series"),
                 (["--list", "--format", "pprof"], "text and json"),
                 (["--list", "--functions"], "excludes")):
-            said = self.history(self.directory, *arguments, status=2)[1]
+            said = self.history(self.stored, *arguments, status=2)[1]
             self.assertIn(wanted, said)
 
     def ask(self, path):
@@ -329,18 +329,18 @@ class HistoryTest(ServiceCase):
         self.wait_samples(pid, 200)
         service.end()
         end = int(time.time()) + 1
-        span = f"{self.directory}@{begin}..{end}"
-        for source in (span, self.directory, f"{self.directory}@{begin}.."):
+        span = f"{self.stored}@{begin}..{end}"
+        for source in (span, self.stored, f"{self.stored}@{begin}.."):
             table = self.run_profiler("report", source, "--by", "comm")[0]
             self.assertIn("spin", table)
-        self.run_profiler("diff", self.directory, span)
+        self.run_profiler("diff", self.stored, span)
         output = self.path("x.json")
         self.run_profiler("convert", span, "-o", output)
         document = harness.Document(harness.read_bytes(output))
         self.assertIn(pid, document.pids())
-        for source, wanted in ((f"{self.directory}@noon..", "no time"),
-                               (f"{self.directory}@1..2", "nothing is known"),
-                               (f"{self.directory}@2..1", "is not before")):
+        for source, wanted in ((f"{self.stored}@noon..", "no time"),
+                               (f"{self.stored}@1..2", "nothing is known"),
+                               (f"{self.stored}@2..1", "is not before")):
             said = self.run_profiler("report", source, status=1)[1]
             self.assertIn(wanted, said)
 
@@ -413,7 +413,7 @@ class HistoryTest(ServiceCase):
     def test_goes_on_without_a_directory(self):
         # A history that nobody asked for must not keep a service from its
         # work: it says what is wrong, and profiles are written.
-        harness.write_text(self.directory, "no directory")
+        harness.write_text(self.stored, "no directory")
         service = self.keep()
         service.wait_log("the history is not written")
         harness.wait_for(lambda: len(self.files()) >= 2, "profiles")
@@ -428,10 +428,10 @@ class HistoryTest(ServiceCase):
                 (["--before-from", "-1h"], "go together"),
                 (["--by", "line"], "a history has no lines"),
                 (["-o", "x.unknown"], "does not say the format")]:
-            said = self.history(self.directory, *arguments, status=2)[1]
+            said = self.history(self.stored, *arguments, status=2)[1]
             self.assertIn(wanted, said)
-        said = self.history(self.directory, status=1)[1]
-        self.assertIn(self.directory, said)
+        said = self.history(self.stored, status=1)[1]
+        self.assertIn(self.stored, said)
 
 
 if __name__ == "__main__":
