@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <linux/bpf.h>
 #include <stdbool.h>
 #include <bpf/bpf_helpers.h>
 

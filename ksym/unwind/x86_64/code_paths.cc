@@ -61,13 +61,16 @@ void CodePaths::FollowCalls() {
 
 bool CodePaths::Try(uint32_t at, const FrameFacts& facts) {
   const bool is_function = facts == FrameFacts{};
+  if (is_function && code_.IsRefuted(at)) return false;
   max_steps_ = std::min(kMaxScanSteps, steps_ + kMaxGuessSteps);
   const size_t first = strands_.size();  // settled
-  if (is_function && code_.IsRefuted(at)) return false;
   const bool is_taken = is_function && taken_.contains(at);
   FollowStrand(at, facts, {.origin = Origin::kGuess, .is_taken = is_taken});
-  // Its own instructions say so, whatever else will be known.
-  if (is_function && strands_.size() > first && strands_[first].is_wrong) {
+  // Its own instructions refute it, and will do so again. What a bound ended is
+  // not known to be wrong. A few of these would be right once more is known of
+  // the code that they lead to; trying all again for them is not worth it.
+  if (is_function && strands_.size() > first && strands_[first].is_wrong &&
+      steps_ < max_steps_ && !IsExhausted()) {
     code_.MarkRefuted(at);
   }
   FollowReturns();

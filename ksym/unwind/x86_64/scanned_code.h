@@ -74,6 +74,13 @@ class ScannedCode {
     std::bitset<kPageBytes> entries;
     std::bitset<kPageBytes> refuted;
   };
+  // An instruction is looked at when it is reached, when it is followed, and by
+  // the next guess that leads there. So many are kept, by their addresses.
+  static constexpr size_t kDecoded = 4096;
+  struct Decoded {
+    uint32_t at = 0;
+    Instruction instruction;
+  };
   // Numbers of pages from the first gap on; a page between has code of several.
   size_t NumberOf(uint32_t at) const { return at / kPageBytes - first_page_; }
   const Page* Find(uint32_t at) const { return pages_[NumberOf(at)].get(); }
@@ -84,15 +91,6 @@ class ScannedCode {
   std::vector<CodeGap> gaps_;
   ReadCode read_;
   uint32_t first_page_ = 0;
-  // The instructions that were decoded last, each in the place that its address
-  // has: it is looked at when it is reached, when it is followed, and by the
-  // next guess that leads there.
-  static constexpr size_t kDecoded = 4096;
-  struct Decoded {
-    uint32_t at = 0;
-    Instruction instruction;
-  };
-
   size_t pages_left_ = kMaxCodePages;
   std::vector<Decoded> decoded_;
   std::vector<std::unique_ptr<Page>> pages_;
