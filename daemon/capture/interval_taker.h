@@ -23,7 +23,7 @@ class ThreadTimes;
 // one thread.
 class IntervalTaker {
  public:
-  // What samples and reports were gathered in; they outlive this.
+  // Samples and reports were gathered in these, which outlive this object.
   struct Parts {
     const BpfObject& object;
     Samplers& samplers;
@@ -38,13 +38,15 @@ class IntervalTaker {
 
   const CaptureMetadata& metadata() const { return metadata_; }
   IntervalAccounts& accounts() { return accounts_; }
-  // With the copies that the sampler refused.
+  // Since the start, with the copies that the sampler refused.
   UnwindStatistics unwind_statistics() const;
 
   // The first interval begins now.
   void Begin();
-  // The interval of that set, to which no program writes any more. Waits so
-  // long for tables of stacks that were copied. The set is empty then.
+  // Ends the interval of that set, to which no program writes any more, and
+  // leaves the set empty. Waits for tables of stacks that were copied, for
+  // `patience` at the most. Fails as the maps in the kernel do, and the capture
+  // is of no use then.
   ksym::Result<RawProfile> Take(const TakenSet& taken,
                                 std::chrono::milliseconds patience);
 

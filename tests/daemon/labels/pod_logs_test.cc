@@ -197,7 +197,8 @@ TEST(PodLogsTest, ContradictionsGiveNoName) {
   }
 }
 
-// What is no directory or no link is passed over, as if it were not there.
+// Files and other things in the place of a directory or a link are passed over,
+// as if nothing were there.
 TEST(PodLogsTest, PassesOverOtherFiles) {
   const StateDirectory state;
   state.Write("pods/shop_web-0_" + kUid, "");
