@@ -132,8 +132,7 @@ function(ksym_fuzz name)
     add_test(NAME ${name} COMMAND ${name} -runs=0 -rss_limit_mb=4096 "${corpus}")
   else()
     ksym_executable(${name}
-      SOURCES ${ARG_SOURCES} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc"
-      DEPENDS ${ARG_DEPENDS})
+      SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} fuzz_replay)
     add_test(NAME ${name} COMMAND ${name} "${corpus}")
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "fuzz" TIMEOUT 300)
