@@ -80,14 +80,12 @@ static __always_inline bool unwind_begin(struct unwind_state *st,
 {
 	struct unwind_process *who = &st->who;
 	struct unwind_list_header *header;
-	struct mm_struct *mm = NULL;
 	__u64 *place, list;
 	__u32 first;
 
 	st->uses_runtimes = 0;
 	/* A process that is exiting has registers, but no stack any more. */
-	bpf_core_read(&mm, sizeof(mm), &task->mm);
-	if (!mm)
+	if (!has_user_space(task))
 		return false;
 	if (!user_regs(task, &st->regs))
 		return false;

@@ -15,7 +15,8 @@
 
 /* Whether code without rows is left by its frame pointer. */
 const volatile __u8 unwind_by_frame_pointer = 1;
-/* bpf_task_pt_regs() and bpf_get_current_task_btf() (5.15). */
+/* bpf_task_pt_regs() and bpf_get_current_task_btf() (5.15); else the fields of
+ * the current task are read by helpers. */
 const volatile __u8 has_task_pt_regs = 1;
 
 /* Copies of stacks leave the rest of the ring to other records. */

@@ -45,3 +45,16 @@ static __always_inline bool user_regs(struct task_struct *task,
 		return regs_by_stack(task, regs);
 	return regs_of((void *)bpf_get_current_task_btf(), regs);
 }
+
+/* Whether the current task has user space; none that is exiting has. */
+static __always_inline bool has_user_space(struct task_struct *task)
+{
+	struct mm_struct *mm = NULL;
+
+	if (has_task_pt_regs) {
+		task = (void *)bpf_get_current_task_btf();
+		return task->mm != NULL;
+	}
+	bpf_core_read(&mm, sizeof(mm), &task->mm);
+	return mm != NULL;
+}

@@ -81,7 +81,8 @@ struct BpfConfig {
   StackStore store = StackStore::kExact;
   Unwind unwind = Unwind::kFramePointers;  // the stackid store knows no other
   TableWalk table_walk = TableWalk::kLoop;
-  bool has_task_pt_regs = true;  // the kernel's bpf_task_pt_regs(), 5.15
+  // The kernel's bpf_task_pt_regs(), 5.15. Asked for by tables and waits only.
+  bool has_task_pt_regs = false;
   uint64_t unwind_bytes = uint64_t{256} << 20;  // of tables, in the kernel
   uint32_t max_stack_depth = 127;
   uint32_t kernel_walk_depth = 127;  // not above kernel.perf_event_max_stack
