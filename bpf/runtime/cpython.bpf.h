@@ -20,6 +20,7 @@
 
 #include "bpf/profile_maps.bpf.h"
 #include "bpf/runtime/cpython_code.bpf.h"
+#include "bpf/runtime/cpython_states.bpf.h"
 #include "bpf/runtime/cpython_thread.bpf.h"
 #include "bpf/runtime/runtime_abi.h"
 #include "bpf/runtime/runtime_maps.bpf.h"
@@ -303,13 +304,78 @@ static __always_inline long cpython_go_on(struct runtime_state *st)
 	return cpython_take(st);
 }
 
+/*
+ * The innermost frame by the _PyCFrame at that address, of the innermost call
+ * of the loop. The call before tells what that call's run comes from: a call
+ * that begins has put neither there yet, but whatever lay there before.
+ */
+static __always_inline bool cpython_begin_at_link(struct runtime_state *st,
+						  __u64 link)
+{
+	__u64 before = 0;
+
+	if (bpf_probe_read_user(&st->frame, sizeof(st->frame),
+				(void *)(link + st->layout.cframe_frame)) ||
+	    bpf_probe_read_user(&before, sizeof(before),
+				(void *)(link + st->layout.cframe_previous)))
+		return false;
+	if (!before || before & 7 ||
+	    bpf_probe_read_user(&st->next_first, sizeof(st->next_first),
+				(void *)(before + st->layout.cframe_frame)))
+		st->next_first = CPYTHON_NOWHERE;
+	return true;
+}
+
+/* At the innermost frame of that state; false: it has none. */
+static __always_inline bool cpython_begin_at(struct runtime_state *st,
+					     __u64 state)
+{
+	__u64 first = 0;
+
+	if (bpf_probe_read_user(&first, sizeof(first),
+				(void *)(state + st->layout.thread_frame)))
+		return false;
+	st->frame = 0;
+	st->cframe = 0;
+	if (st->layout.runs == CPYTHON_RUNS_TO_ENTRY) {
+		st->cframe = first;
+	} else if (st->layout.has_cframe) {
+		if (!cpython_begin_at_link(st, first))
+			return false;
+	} else {
+		st->frame = first;
+	}
+	return st->frame || st->cframe;
+}
+
+/*
+ * Goes on with the frames of the interpreter that the thread ran the other one
+ * inside of; 0: there are none. A global function, which the verifier walks
+ * once.
+ */
+__noinline int cpython_begin_outer(void)
+{
+	struct runtime_state *st;
+	__u32 place = scratch_place();
+	__u64 state;
+
+	st = bpf_map_lookup_elem(&runtime_scratch, &place);
+	if (!st || !st->outer)
+		return 0;
+	state = st->outer;
+	st->outer = 0;
+	st->next_first = RUNTIME_NO_FRAME;
+	st->run_frame = 0;
+	return cpython_begin_at(st, state);
+}
+
 /* The same as long as there is room. */
 static __always_inline long cpython_frame(struct runtime_state *st)
 {
 	/* For the frame and the end of its run, torn or not. */
 	if (st->record.items >= RUNTIME_MAX_ITEMS - 1)
 		return 1;
-	if (!cpython_go_on(st))
+	if (!cpython_go_on(st) || (st->outer && cpython_begin_outer()))
 		return 0;
 	st->record.flags &= ~RUNTIME_FRAMES_CUT;
 	return 1;
@@ -350,50 +416,19 @@ __noinline int cpython_walk_by_loop(void)
 	return 0;
 }
 
-/*
- * The innermost frame by the _PyCFrame at that address, of the innermost call
- * of the loop. The call before tells what that call's run comes from: a call
- * that begins has put neither there yet, but whatever lay there before.
- */
-static __always_inline bool cpython_begin_at_link(struct runtime_state *st,
-						  __u64 link)
-{
-	__u64 before = 0;
-
-	if (bpf_probe_read_user(&st->frame, sizeof(st->frame),
-				(void *)(link + st->layout.cframe_frame)) ||
-	    bpf_probe_read_user(&before, sizeof(before),
-				(void *)(link + st->layout.cframe_previous)))
-		return false;
-	if (!before || before & 7 ||
-	    bpf_probe_read_user(&st->next_first, sizeof(st->next_first),
-				(void *)(before + st->layout.cframe_frame)))
-		st->next_first = CPYTHON_NOWHERE;
-	return true;
-}
-
 static __always_inline bool cpython_begin(struct runtime_state *st,
 					  struct task_struct *task)
 {
-	__u64 state, first = 0;
+	__u64 state;
 
 	st->thread = arch_thread_pointer(task);
-	state = cpython_thread(0);
-	if (!state)
-		state = cpython_thread(1);
-	if (!state ||
-	    bpf_probe_read_user(&first, sizeof(first),
-				(void *)(state + st->layout.thread_frame)))
-		return false;
+	state = cpython_state(st);
+	/* A call of the inner interpreter that begins has no frame yet. */
+	if (state != CPYTHON_STATE_UNKNOWN)
+		return state &&
+		       (cpython_begin_at(st, state) || cpython_begin_outer());
 	st->frame = 0;
 	st->cframe = 0;
-	if (st->layout.runs == CPYTHON_RUNS_TO_ENTRY) {
-		st->cframe = first;
-	} else if (st->layout.has_cframe) {
-		if (!cpython_begin_at_link(st, first))
-			return false;
-	} else {
-		st->frame = first;
-	}
-	return st->frame || st->cframe;
+	cpython_end_run(st, 0, RUNTIME_ITEM_TORN);
+	return true;
 }

@@ -65,6 +65,9 @@ static __always_inline void runtime_use(struct runtime_state *st,
 	st->layout.code_type += load_bias;
 	st->layout.frame_type += load_bias;
 	st->layout.runtime += load_bias;
+	if (st->layout.newest_interpreter)
+		st->layout.newest_interpreter += load_bias;
+	st->outer = 0;
 	st->anchor = 0;
 	st->next_first = RUNTIME_NO_FRAME;
 	st->run_frame = 0;

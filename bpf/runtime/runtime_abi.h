@@ -61,7 +61,10 @@ struct cpython_process {
 	__u64 code_type;  /* of PyCode_Type */
 	__u64 runtime;	  /* _PyRuntime */
 	__u64 frame_type; /* of PyFrame_Type, with CPYTHON_RUNS_EACH */
-	__u32 layout;	  /* user space's number of the layout */
+	/* What has the address of the newest PyInterpreterState; 0: not known.
+	 */
+	__u64 newest_interpreter;
+	__u32 layout; /* user space's number of the layout */
 	__u32 runtime_bytes;
 	/* PyThreadState: the frame, or what points to it; pthread_self(). */
 	__u16 thread_frame;
@@ -99,9 +102,11 @@ struct cpython_process {
 	__u8 runs;	 /* cpython_runs */
 	__u8 shim_owner;
 	__u8 instruction; /* cpython_instruction */
-	__u32 reserved;
+	/* PyInterpreterState. */
+	__u16 interpreter_next;
+	__u16 interpreter_threads;
 };
-PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 120, "cpython_process");
+PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 128, "cpython_process");
 
 /* The same in all versions that are known. */
 #define CPYTHON_TYPE		   8
@@ -112,6 +117,12 @@ PROFILE_ABI_ASSERT(sizeof(struct cpython_process) == 120, "cpython_process");
 #define CPYTHON_BYTES_LENGTH	   16
 #define CPYTHON_BYTES_DATA	   32
 #define CPYTHON_OWNED_BY_GENERATOR 1
+/* PyThreadState: the next one of its interpreter, and that interpreter. */
+#define CPYTHON_NEXT_THREAD 8
+#define CPYTHON_INTERPRETER 16
+/* Interpreters and thread states that are looked at of a process with several,
+ * together. */
+#define CPYTHON_MAX_STATES 256
 
 /* A process may have several interpreters, of which a thread uses one. */
 #define RUNTIME_INTERPRETERS 4

@@ -103,6 +103,13 @@ struct runtime_state {
 	struct cpython_process layout;
 	struct unwind_process who;
 	__u64 thread; /* pthread_self() */
+	/* The thread's state whose frames come behind the others; 0: none. */
+	__u64 outer;
+	/* How far a search for its states is: the interpreter, the next of its
+	 * states, or 0, and the state that was found. */
+	__u64 at_interpreter;
+	__u64 at_state;
+	__u64 found_state;
 	__u64 cframe; /* the next one of a chain; 0: none */
 	__u64 frame;  /* the next one; 0: the run has ended */
 	__u64 anchor; /* of the run, where it is known before its end */

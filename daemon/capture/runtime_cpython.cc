@@ -13,6 +13,7 @@
 #include "daemon/capture/sampled_count.h"
 #include "daemon/unwind/sampler_keys.h"
 #include "ksym/runtime/cpython/code_object.h"
+#include "ksym/runtime/cpython/thread_states.h"
 #include "ksym/runtime/memory.h"
 
 namespace profd {
@@ -26,6 +27,9 @@ static_assert(CpythonOffsets::kSize == CPYTHON_TEXT_LENGTH);
 static_assert(CpythonOffsets::kSize == CPYTHON_BYTES_LENGTH);
 static_assert(CpythonOffsets::kTextState == CPYTHON_TEXT_STATE);
 static_assert(CpythonOffsets::kBytesData == CPYTHON_BYTES_DATA);
+static_assert(CpythonOffsets::kNextThread == CPYTHON_NEXT_THREAD);
+static_assert(CpythonOffsets::kInterpreter == CPYTHON_INTERPRETER);
+static_assert(ksym::kMaxCpythonStates == CPYTHON_MAX_STATES);
 
 template <typename Ours, typename Sampler>
 constexpr bool IsSame(Ours ours, Sampler sampler) {
@@ -96,6 +100,11 @@ cpython_process Describe(const ksym::CpythonInterpreter& interpreter,
   process.runtime_bytes = interpreter.runtime_bytes;
   if (interpreter.frame_type) {
     process.frame_type = load_bias + interpreter.frame_type->value;
+  }
+  if (interpreter.lists) {
+    process.newest_interpreter = load_bias + interpreter.lists->newest.value;
+    process.interpreter_next = interpreter.lists->interpreter_next;
+    process.interpreter_threads = interpreter.lists->interpreter_threads;
   }
   process.word_below = interpreter.frame_word.below_cfa;
   process.word_offset = interpreter.frame_word.offset;

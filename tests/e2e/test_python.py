@@ -215,20 +215,38 @@ class PythonTest(harness.E2eTest):
             self.share(stacks, lambda s: s.names() == ["<module>", "busy"]),
             0.7)
 
-    def test_sub_interpreter(self):
-        # A thread has the frames of the interpreter that it runs.
+    def run_sub_interpreter(self, body):
         program = self.script("sub.py", (
             "import _xxsubinterpreters as interpreters\n"
+            "def outside():\n"
+            f"    interpreters.run_string(interpreters.create(), {body!r})\n"
             "print('ready', flush=True)\n"
-            "interpreters.run_string(interpreters.create(), "
-            "'def busy():\\n"
-            "    while True: pass\\n"
-            "busy()')\n"))
+            "outside()\n"))
         process = self.start(PYTHON, program)
-        stacks = self.stacks("-U", process=process, seconds=2)
+        return self.stacks("-U", process=process, seconds=2)
+
+    def test_sub_interpreter(self):
+        # A thread has the frames of the interpreter that it runs, and of the
+        # one that this one was called from.
+        stacks = self.run_sub_interpreter(
+            "def busy():\n"
+            "    while True: pass\n"
+            "busy()")
         self.assertGreater(
-            self.share(stacks, lambda s: s.names() == ["<module>", "busy"]),
-            0.7)
+            self.share(stacks, lambda s: s.names() == [
+                "<module>", "outside", "<module>", "busy"]), 0.95)
+
+    def test_sub_interpreter_without_lock(self):
+        # Long data are hashed without the lock.
+        stacks = self.run_sub_interpreter(
+            "import hashlib\n"
+            "def hashes():\n"
+            "    data = b'x' * 100_000_000\n"
+            "    while True: hashlib.sha256(data)\n"
+            "hashes()")
+        self.assertGreater(
+            self.share(stacks, lambda s: s.names() == [
+                "<module>", "outside", "<module>", "hashes"]), 0.95)
 
     def test_steps(self):
         # What kernels before 5.17 run finds the same.

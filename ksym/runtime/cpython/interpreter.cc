@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ksym/elf/dynamic_symbols.h"
+#include "ksym/runtime/cpython/accessors.h"
 
 namespace ksym {
 namespace {
@@ -48,6 +49,18 @@ class File {
     const auto address = Find(name);
     if (!address) return std::nullopt;
     return FindReturnedVariable(Code(name, kMaxReturningBytes), *address);
+  }
+
+  std::optional<uint16_t> MemberBy(std::string_view name) const {
+    return FindReturnedMember(Code(name, kMaxAccessorBytes));
+  }
+
+  // The function returns a word of `variable`.
+  std::optional<ElfAddress> WordBy(std::string_view name,
+                                   ElfAddress variable) const {
+    const auto address = Find(name);
+    if (!address) return std::nullopt;
+    return FindReturnedWord(Code(name, kMaxAccessorBytes), *address, variable);
   }
 
   // It needs musl's C library, of which its names have one.
@@ -134,6 +147,17 @@ Status FindThreads(const File& file, ElfAddress runtime,
   return {};
 }
 
+std::optional<CpythonThreadLists> FindLists(const File& file,
+                                            ElfAddress runtime) {
+  const auto newest = file.WordBy("PyInterpreterState_Head", runtime);
+  const auto next = file.MemberBy("PyInterpreterState_Next");
+  const auto threads = file.MemberBy("PyInterpreterState_ThreadHead");
+  if (!newest || !next || !threads) return std::nullopt;
+  return CpythonThreadLists{.newest = *newest,
+                            .interpreter_next = *next,
+                            .interpreter_threads = *threads};
+}
+
 Status FindFrames(const File& file, CpythonInterpreter& found) {
   if (found.layout.runs != CpythonLayout::Runs::kEach) return {};
   found.frame_type = file.Find("PyFrame_Type");
@@ -186,6 +210,7 @@ Result<std::optional<CpythonInterpreter>> FindCpython(const ByteSource& source,
   CpythonInterpreter found = {.version = *version,
                               .layout = *layout,
                               .threads = {},
+                              .lists = FindLists(file, *runtime),
                               .runtime = *runtime,
                               .runtime_bytes = SizeOf(*symbol),
                               .code_type = *code_type,

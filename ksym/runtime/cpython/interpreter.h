@@ -14,6 +14,18 @@
 
 namespace ksym {
 
+// Where the states of all threads are, by interpreter: a process may make
+// several, and a thread may run one inside the other.
+struct CpythonThreadLists {
+  ElfAddress newest;  // has the address of the newest PyInterpreterState
+  // PyInterpreterState: the next older one, and its first PyThreadState.
+  uint16_t interpreter_next = 0;
+  uint16_t interpreter_threads = 0;
+
+  friend bool operator==(const CpythonThreadLists&,
+                         const CpythonThreadLists&) = default;
+};
+
 // An ELF file that holds a CPython interpreter: a program or a library.
 struct CpythonInterpreter {
   CpythonVersion version;  // up to 3.10 without the micro release
@@ -22,6 +34,8 @@ struct CpythonInterpreter {
   // Python's code, which one that waits does not have; then the one that the
   // thread began with, which need not be of the interpreter that it runs now.
   std::array<CpythonThreadPlace, 2> threads;
+  // Nothing: not known, and threads have the two states above.
+  std::optional<CpythonThreadLists> lists;
   ElfAddress runtime;  // _PyRuntime, and its size
   uint32_t runtime_bytes = 0;
   ElfAddress code_type;  // PyCode_Type

@@ -92,6 +92,9 @@ struct CpythonOffsets {
   static constexpr uint64_t kSize = 16;       // PyVarObject, PyASCIIObject
   static constexpr uint64_t kTextState = 32;  // PyASCIIObject
   static constexpr uint64_t kBytesData = 32;  // PyBytesObject
+  // PyThreadState.
+  static constexpr uint64_t kNextThread = 8;
+  static constexpr uint64_t kInterpreter = 16;
 };
 
 // kUnsupported, with the reason, for versions that are not known.

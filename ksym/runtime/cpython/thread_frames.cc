@@ -7,21 +7,12 @@
 #include <span>
 #include <utility>
 
-#include "ksym/unwind/arch.h"
+#include "ksym/runtime/cpython/thread_states.h"
 
 namespace ksym {
 namespace {
 
 using enum CpythonLayout::Runs;
-
-// What glibc's struct pthread points to: the values of keys, a sequence number
-// before each; and the vector of modules' variables.
-constexpr uint32_t kKeysInABlock = 32;
-constexpr uint32_t kMaxKeys = 1024;
-constexpr uint64_t kKeyBytes = 16;
-constexpr uint64_t kDtvEntryBytes = 16;
-constexpr uint64_t kMaxModules = 65536;
-constexpr uint64_t kNotThere = ~uint64_t{0};
 
 // A code pointer's low bits may be a tag.
 constexpr uint64_t kTag = 7;
@@ -31,38 +22,9 @@ constexpr uint8_t kOwnedByGenerator = 1;
 constexpr size_t kMaxSteps = kMaxCpythonItems + 256;
 constexpr size_t kMaxLayoutFrameBytes = 112;
 
-// A number, or some.
 template <typename T>
-bool ReadWords(const Memory& memory, uint64_t address, T& value) {
+bool ReadWord(const Memory& memory, uint64_t address, T& value) {
   return memory.Read({address}, std::as_writable_bytes(std::span(&value, 1)));
-}
-
-// Where the value of the key is that is at that address; 0: nowhere.
-uint64_t KeyValue(const Memory& memory, uint64_t thread, uint64_t address) {
-  uint32_t key = 0;
-  if (!ReadWords(memory, address, key) || key >= kMaxKeys) return 0;
-  uint64_t block = thread + kGlibcKeys;
-  const uint64_t index = key / kKeysInABlock;
-  if (index != 0 &&
-      (!ReadWords(memory, thread + kGlibcKeyBlocks + 8 * index, block) ||
-       block == 0)) {
-    return 0;
-  }
-  return block + kKeyBytes * (key % kKeysInABlock) + 8;
-}
-
-// The begin of the module's variables plus an offset, which are at `slot`.
-uint64_t InModule(const Memory& memory, uint64_t thread, uint64_t slot) {
-  std::array<uint64_t, 2> module = {};
-  uint64_t vector = 0;
-  uint64_t block = 0;
-  if (!ReadWords(memory, slot, module) || module[0] >= kMaxModules ||
-      !ReadWords(memory, thread + kGlibcDtv, vector) ||
-      !ReadWords(memory, vector + kDtvEntryBytes * module[0], block) ||
-      block == kNotThere || block == 0) {
-    return 0;
-  }
-  return block + module[1];
 }
 
 class ThreadWalk {
@@ -76,28 +38,22 @@ class ThreadWalk {
 
   // False: the thread has no frames of the interpreter.
   bool Begin() {
-    uint64_t state = StateBy(interpreter_.threads[0]);
-    if (state == 0) state = StateBy(interpreter_.threads[1]);
-    uint64_t first = 0;
-    if (state == 0 ||
-        !ReadWords(memory_, state + layout_.thread_frame, first)) {
-      return false;
+    const CpythonThreadStates states =
+        FindThreadStates(memory_, interpreter_, thread_);
+    if (states.is_unknown) {
+      EndRun(0, true);
+      return true;
     }
-    if (layout_.runs == kToEntry) {
-      link_ = first;
-    } else if (layout_.has_cframe) {
-      if (!BeginAtLink(first)) return false;
-    } else {
-      frame_ = first;
-    }
-    return frame_ != 0 || link_ != 0;
+    outer_ = states.outer;
+    // A call of the inner interpreter that begins has no frame yet.
+    return states.inner != 0 && (BeginAt(states.inner) || BeginOuter());
   }
 
   CpythonFrames Walk() {
     for (size_t i = 0; i < kMaxSteps; ++i) {
       // For the frame and the end of its run, torn or not.
       if (items_ >= kMaxCpythonItems - 1) break;
-      if (GoOn() == Next::kEnd) {
+      if (GoOn() == Next::kEnd && !BeginOuter()) {
         return {.runs = std::move(runs_), .is_cut = false};
       }
     }
@@ -109,18 +65,40 @@ class ThreadWalk {
  private:
   enum class Next : uint8_t { kMore, kEnd };
 
+  bool BeginAt(uint64_t state) {
+    uint64_t first = 0;
+    if (!ReadWord(memory_, state + layout_.thread_frame, first)) return false;
+    if (layout_.runs == kToEntry) {
+      link_ = first;
+    } else if (layout_.has_cframe) {
+      if (!BeginAtLink(first)) return false;
+    } else {
+      frame_ = first;
+    }
+    return frame_ != 0 || link_ != 0;
+  }
+
+  // The frames of the interpreter that the thread ran the other one inside of.
+  bool BeginOuter() {
+    const uint64_t state = std::exchange(outer_, 0);
+    if (state == 0) return false;
+    next_first_.reset();
+    run_frame_ = 0;
+    return BeginAt(state);
+  }
+
   // The innermost frame by the innermost call's _PyCFrame. The call before
   // tells what its run comes from: a call that begins has put neither there
   // yet, but whatever lay there before.
   bool BeginAtLink(uint64_t link) {
     uint64_t before = 0;
-    if (!ReadWords(memory_, link + layout_.cframe_frame, frame_) ||
-        !ReadWords(memory_, link + layout_.cframe_previous, before)) {
+    if (!ReadWord(memory_, link + layout_.cframe_frame, frame_) ||
+        !ReadWord(memory_, link + layout_.cframe_previous, before)) {
       return false;
     }
     uint64_t came_from = kNowhere;
     if (before == 0 || before % 8 != 0 ||
-        !ReadWords(memory_, before + layout_.cframe_frame, came_from)) {
+        !ReadWord(memory_, before + layout_.cframe_frame, came_from)) {
       came_from = kNowhere;
     }
     next_first_ = came_from;
@@ -129,46 +107,6 @@ class ThreadWalk {
 
   uint64_t Moved(ElfAddress address) const {
     return thread_.load_bias + address.value;
-  }
-
-  uint64_t VariableBy(const CpythonThreadPlace& place) const {
-    const uint64_t thread = thread_.pointer.value;
-    const uint64_t address = Moved(place.address);
-    const auto distance = static_cast<uint64_t>(int64_t{place.distance});
-    using enum CpythonThreadPlace::Kind;
-    switch (place.kind) {
-      case kNone:
-        return 0;
-      case kKey:
-        return KeyValue(memory_, thread, address);
-      case kGlobal:
-        return address;
-      case kNearThread:
-        return thread + distance;
-      case kInModule: {
-        const uint64_t block = InModule(memory_, thread, address);
-        return block == 0 ? 0 : block + distance;
-      }
-      case kByOffset: {
-        uint64_t offset = 0;
-        if (!ReadWords(memory_, address, offset)) return 0;
-        return thread + offset + distance;
-      }
-    }
-    return 0;
-  }
-
-  // The address of the thread's state; 0: there is none.
-  uint64_t StateBy(const CpythonThreadPlace& place) const {
-    const uint64_t variable = VariableBy(place);
-    uint64_t state = 0;
-    uint64_t id = 0;
-    if (variable == 0 || !ReadWords(memory_, variable, state) || state == 0 ||
-        state % 8 != 0 || !ReadWords(memory_, state + layout_.thread_id, id)) {
-      return 0;
-    }
-    // This rejects wrong offsets and another thread's state.
-    return id == thread_.pointer.value ? state : 0;
   }
 
   // One frame, or the begin or end of a run.
@@ -236,9 +174,9 @@ class ThreadWalk {
     if (!IsCode(code)) return false;
     uint64_t units = 0;
     uint32_t first_traceable = 0;
-    if (!ReadWords(memory_, code + layout_.code_size, units) ||
-        !ReadWords(memory_, code + layout_.code_first_traceable,
-                   first_traceable)) {
+    if (!ReadWord(memory_, code + layout_.code_size, units) ||
+        !ReadWord(memory_, code + layout_.code_first_traceable,
+                  first_traceable)) {
       return false;
     }
     const auto index =
@@ -259,7 +197,7 @@ class ThreadWalk {
 
   bool IsCode(uint64_t code) const {
     uint64_t type = 0;
-    return ReadWords(memory_, code + CpythonOffsets::kType, type) &&
+    return ReadWord(memory_, code + CpythonOffsets::kType, type) &&
            type == Moved(interpreter_.code_type);
   }
 
@@ -301,8 +239,8 @@ class ThreadWalk {
     if (layout_.runs != kToEntry) return Next::kEnd;
     const uint64_t link = link_;
     if (link == 0 || link % 8 != 0 || link <= anchor_ ||
-        !ReadWords(memory_, link + layout_.cframe_frame, frame_) ||
-        !ReadWords(memory_, link + layout_.cframe_previous, link_)) {
+        !ReadWord(memory_, link + layout_.cframe_frame, frame_) ||
+        !ReadWord(memory_, link + layout_.cframe_previous, link_)) {
       return EndLinks();
     }
     anchor_ = link;
@@ -330,6 +268,7 @@ class ThreadWalk {
   std::vector<CpythonFrame> run_;  // that has not ended
   size_t items_ = 0;
   std::array<std::byte, kMaxLayoutFrameBytes> bytes_ = {};  // of the frame
+  uint64_t outer_ = 0;   // the state whose frames come then; 0: none
   uint64_t frame_ = 0;   // the next one; 0: the run has ended
   uint64_t link_ = 0;    // the next _PyCFrame of a chain; 0: none
   uint64_t anchor_ = 0;  // of the run, where it is known before its end

@@ -43,6 +43,10 @@ TEST(InterpreterTest, DebiansPython) {
     EXPECT_NE((*found)->code_type.value, 0u);
     EXPECT_NE((*found)->runtime.value, 0u);
     EXPECT_GT((*found)->runtime_bytes, 1000u);
+    EXPECT_EQ((*found)->lists,
+              (CpythonThreadLists{.newest = (*found)->runtime + 40,
+                                  .interpreter_next = 0,
+                                  .interpreter_threads = 16}));
   }
 }
 

@@ -99,6 +99,36 @@ TEST_F(ThreadFramesTest, RunsUpToShims) {
   EXPECT_FALSE(frames->runs[0].is_torn || frames->runs[1].is_torn);
 }
 
+// One interpreter's frames inside another's, as the stack has them.
+TEST_F(ThreadFramesTest, OneInterpreterInsideAnother) {
+  constexpr uint64_t kBound = 0x10300;         // PyThreadState
+  constexpr uint64_t kInterpreters = 0x10600;  // the list
+  Use(13);
+  Set(kState + layout().thread_frame, FrameAt(0));
+  PutFrame(0, 0, FrameAt(1));
+  PutShim(1, 0);
+  interpreter_.threads[1] = interpreter_.threads[0];
+  interpreter_.threads[1].distance = 16;
+  Set(kThread + 16, kBound);
+  Set(kBound + layout().thread_id, kThread);
+  Set(kBound + layout().thread_frame, FrameAt(2));
+  PutFrame(2, 1, FrameAt(3));
+  PutShim(3, 0);
+  interpreter_.lists = {.newest = {kInterpreters},
+                        .interpreter_next = 0,
+                        .interpreter_threads = 8};
+  Set(kInterpreters, kInterpreters + 16);
+  Set(kInterpreters + 16, kInterpreters + 32);
+  const auto frames = Read();
+  ASSERT_TRUE(frames);
+  ASSERT_EQ(frames->runs.size(), 2u);
+  EXPECT_EQ(frames->runs[0].frames, (CodesOfRun{{CodeAt(0), 5}}));
+  EXPECT_EQ(frames->runs[0].anchor, FrameAt(1));
+  EXPECT_EQ(frames->runs[1].frames, (CodesOfRun{{CodeAt(1), 5}}));
+  EXPECT_EQ(frames->runs[1].anchor, FrameAt(3));
+  EXPECT_FALSE(frames->is_cut);
+}
+
 // 3.11: a chain of calls, each of which says where its run begins.
 TEST_F(ThreadFramesTest, RunsOfAChain) {
   Use(11);
