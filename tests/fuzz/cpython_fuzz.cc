@@ -10,6 +10,7 @@
 
 #include "ksym/elf/byte_source.h"
 #include "ksym/elf/elf_image.h"
+#include "ksym/runtime/cpython/accessors.h"
 #include "ksym/runtime/cpython/code_object.h"
 #include "ksym/runtime/cpython/eval_frame.h"
 #include "ksym/runtime/cpython/interpreter.h"
@@ -55,6 +56,8 @@ void ReadFrames(std::span<const std::byte> bytes) {
   interpreter.threads[0].kind = ksym::CpythonThreadPlace::Kind::kNearThread;
   interpreter.threads[1].kind = ksym::CpythonThreadPlace::Kind::kKey;
   interpreter.threads[1].address = {kBegin + 16};
+  interpreter.lists = {
+      .newest = {kBegin + 24}, .interpreter_next = 0, .interpreter_threads = 8};
   interpreter.code_type = {kBegin};
   interpreter.frame_type = ksym::ElfAddress{kBegin + 8};
   ksym::PieceMemory memory;
@@ -82,6 +85,8 @@ void FollowCode(std::span<const std::byte> bytes) {
   const auto word = ksym::FindCpythonFrameWord(bytes, 1);
   if (word && (word->below_cfa < 16 || word->below_cfa % 8 != 0)) std::abort();
   (void)ksym::FindReturnedVariable(bytes, {kBegin});
+  (void)ksym::FindReturnedMember(bytes);
+  (void)ksym::FindReturnedWord(bytes, {kBegin}, {kBegin + 8});
 }
 
 void FindInterpreter(std::span<const std::byte> bytes) {
