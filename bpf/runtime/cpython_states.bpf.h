@@ -2,10 +2,10 @@
 /*
  * Which of its states a thread runs in a process with several interpreters.
  *
- * A thread has a state for each interpreter that it uses, and is bound to the
- * one that it began with. It may run another one inside of that, and up to 3.11
- * calls back into the one that it is bound to, whichever it runs. It has a
- * place that says which one runs only while it has the lock.
+ * A thread has a state for each interpreter that it uses, and is bound to one
+ * of them: up to 3.11 to that which it began with, which it also is called back
+ * into whichever it runs, from 3.12 on to that which ran last. It has a place
+ * that says which one runs only while it has the lock.
  */
 #pragma once
 
@@ -140,14 +140,14 @@ __noinline __u64 cpython_search(__u64 bound)
 					: CPYTHON_STATE_UNKNOWN;
 }
 
-/* Whether the first of two states runs inside of the second one, where a struct
- * on the C stack tells. */
+/* Whether the first of two states runs inside of the second one, by their
+ * structs on the C stack. */
 static __always_inline bool cpython_is_inside(const struct runtime_state *st,
 					      __u64 one, __u64 other)
 {
 	__u64 frame = 0, outer_frame = 0;
 
-	return st->layout.has_cframe && cpython_has_frame(st, one) &&
+	return cpython_has_frame(st, one) &&
 	       cpython_read(one + st->layout.thread_frame, &frame,
 			    sizeof(frame)) &&
 	       cpython_read(other + st->layout.thread_frame, &outer_frame,
@@ -156,9 +156,9 @@ static __always_inline bool cpython_is_inside(const struct runtime_state *st,
 }
 
 /*
- * The innermost state of a thread that has no lock, or CPYTHON_STATE_UNKNOWN.
- * Frames that are objects do not tell which of two states is the inner one: the
- * bound one's are left out there.
+ * The innermost state of a thread that has no lock and is bound to the one that
+ * it began with; or CPYTHON_STATE_UNKNOWN. Frames that are objects do not tell
+ * which of two states is the inner one: the bound one's are left out there.
  */
 static __always_inline __u64 cpython_waiting_state(struct runtime_state *st,
 						   __u64 bound)
@@ -191,14 +191,14 @@ static __always_inline __u64 cpython_state(struct runtime_state *st)
 	bound = cpython_thread(1);
 	if (!bound)
 		return running;
-	if (!running)
+	if (!running && st->layout.runs != CPYTHON_RUNS_TO_SHIM)
 		return cpython_waiting_state(st, bound);
-	if (running != bound) {
+	if (running && running != bound) {
 		st->outer = bound;
 		return running;
 	}
 	other = cpython_search(bound);
 	if (other != CPYTHON_STATE_UNKNOWN)
 		st->outer = other;
-	return running;
+	return bound;
 }

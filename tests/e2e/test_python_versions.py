@@ -74,6 +74,11 @@ class Tests:
                 self.assert_most(figures["all frames %"])
 
 
+    def test_one_interpreter_inside_another(self):
+        build = self.builds[0]
+        self.assert_most(self.figures(cases.inside, build)["inside %"])
+
+
 class DebianTwelveTest(Tests, VersionTest):
     version = "3.11"
 

@@ -71,9 +71,13 @@ class Finder {
     if (bound == 0 || !newest) {
       return {.inner = running != 0 ? running : bound};
     }
-    if (running == 0) return Waiting(*newest, bound);
-    if (running != bound) return {.inner = running, .outer = bound};
-    return {.inner = running, .outer = Search(*newest, bound).value_or(0)};
+    if (running == 0 && layout_.runs != CpythonLayout::Runs::kToShim) {
+      return Waiting(*newest, bound);
+    }
+    if (running != 0 && running != bound) {
+      return {.inner = running, .outer = bound};
+    }
+    return {.inner = bound, .outer = Search(*newest, bound).value_or(0)};
   }
 
  private:
@@ -150,8 +154,9 @@ class Finder {
     return frame != 0;
   }
 
-  // Of a thread that has no lock. Frames that are objects do not tell which of
-  // two states is the inner one: the bound one's are left out there.
+  // Of a thread that has no lock and is bound to the one that it began with.
+  // Frames that are objects do not tell which of two states is the inner one:
+  // the bound one's are left out there.
   CpythonThreadStates Waiting(uint64_t newest, uint64_t bound) const {
     const auto other = Search(newest, bound);
     if (!other) return {.is_unknown = true};
@@ -161,12 +166,12 @@ class Finder {
     return {.inner = *other, .outer = bound};
   }
 
-  // Whether the first of two states runs inside of the second one, where a
-  // struct on the C stack tells.
+  // Whether the first of two states runs inside of the second one, by their
+  // structs on the C stack.
   bool IsInside(uint64_t one, uint64_t other) const {
     uint64_t frame = 0;
     uint64_t outer_frame = 0;
-    return layout_.has_cframe && HasFrames(one) &&
+    return HasFrames(one) &&
            ReadWords(memory_, one + layout_.thread_frame, frame) &&
            ReadWords(memory_, other + layout_.thread_frame, outer_frame) &&
            frame < outer_frame;

@@ -28,10 +28,11 @@ struct CpythonThreadStates {
 inline constexpr size_t kMaxCpythonStates = 256;
 
 // Finds them as bpf/runtime/cpython_states.bpf.h does. A thread is bound to the
-// interpreter that it began with. If others have a state with frames for it, it
-// runs one inside of the other; with two such, and without the lock, it is
-// unknown which. Everything there is untrusted. Cost: 10 reads of 24 bytes at
-// most, or two for each state.
+// interpreter that it began with, from 3.12 on to that which ran last. If
+// others have a state with frames for it, it runs one inside of the other; up
+// to 3.11, with two such and without the lock, it is unknown which. Everything
+// there is untrusted. Cost: 10 reads of 24 bytes at most, or two for each
+// state.
 CpythonThreadStates FindThreadStates(const Memory& memory,
                                      const CpythonInterpreter& interpreter,
                                      const CpythonThread& thread);

@@ -151,6 +151,9 @@ BETWEEN = {
     "via_expression": True,
 }
 FIRST_WITH_QUALIFIED_NAMES = 11
+# Before, nothing tells which of two interpreters is the inner one while a thread
+# has no lock.
+FIRST_WITH_STRUCTS_OF_CALLS = 11
 
 
 def scenes(context, build):
@@ -252,3 +255,33 @@ def check_order(stack, build, wrong):
                 caller["function"], ", ".join(names), callee["function"]),
                 stack.count)
             return
+
+
+# One interpreter inside another one.
+
+OUTER = ["<module>", "outer"]
+INNER = ["<module>", "inner"]
+
+
+def inside(context, build):
+    """Whether a thread has the frames of both, in their order."""
+    with captures.running(build.command("inside.py", 3600)) as process:
+        capture = captures.capture(
+            context.profiler, ["-F", 999, "-p", process.pid, *context.options,
+                               context.seconds])
+    wrong = Wrong("other frames")
+    for stack in capture.stacks:
+        names = [last_part(frame["function"]) for frame in stack.python]
+        allowed = [OUTER + INNER]
+        if build.minor < FIRST_WITH_STRUCTS_OF_CALLS:
+            allowed.append(INNER)
+        if stack.is_torn or not any(is_in(names, begin) for begin in allowed):
+            wrong.add(" > ".join(names), stack.count)
+    total = capture.total()
+    return [share("inside %", 1 - wrong.samples / total if total else None,
+                  0.995, wrong.notes())]
+
+
+def is_in(names, begin):
+    return names[:len(begin)] == begin and names[len(begin):] in (
+        [], ["with_lock"], ["without_lock"])
