@@ -24,6 +24,11 @@ class Memory {
   bool Read(Address address, std::span<std::byte> out) const {
     return ReadSome(address, out) == out.size();
   }
+  // A number, or an array of some.
+  template <typename T>
+  bool ReadValue(Address address, T& value) const {
+    return Read(address, std::as_writable_bytes(std::span(&value, 1)));
+  }
 };
 
 // Keeps pages of another memory, for tables that are read word by word. What is

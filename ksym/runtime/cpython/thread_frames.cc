@@ -22,11 +22,6 @@ constexpr uint8_t kOwnedByGenerator = 1;
 constexpr size_t kMaxSteps = kMaxCpythonItems + 256;
 constexpr size_t kMaxLayoutFrameBytes = 112;
 
-template <typename T>
-bool ReadWord(const Memory& memory, uint64_t address, T& value) {
-  return memory.Read({address}, std::as_writable_bytes(std::span(&value, 1)));
-}
-
 class ThreadWalk {
  public:
   ThreadWalk(const Memory& memory, const CpythonInterpreter& interpreter,
@@ -67,7 +62,7 @@ class ThreadWalk {
 
   bool BeginAt(uint64_t state) {
     uint64_t first = 0;
-    if (!ReadWord(memory_, state + layout_.thread_frame, first)) return false;
+    if (!memory_.ReadValue({state + layout_.thread_frame}, first)) return false;
     if (layout_.runs == kToEntry) {
       link_ = first;
     } else if (layout_.has_cframe) {
@@ -92,13 +87,13 @@ class ThreadWalk {
   // yet, but whatever lay there before.
   bool BeginAtLink(uint64_t link) {
     uint64_t before = 0;
-    if (!ReadWord(memory_, link + layout_.cframe_frame, frame_) ||
-        !ReadWord(memory_, link + layout_.cframe_previous, before)) {
+    if (!memory_.ReadValue({link + layout_.cframe_frame}, frame_) ||
+        !memory_.ReadValue({link + layout_.cframe_previous}, before)) {
       return false;
     }
     uint64_t came_from = kNowhere;
     if (before == 0 || before % 8 != 0 ||
-        !ReadWord(memory_, before + layout_.cframe_frame, came_from)) {
+        !memory_.ReadValue({before + layout_.cframe_frame}, came_from)) {
       came_from = kNowhere;
     }
     next_first_ = came_from;
@@ -174,9 +169,9 @@ class ThreadWalk {
     if (!IsCode(code)) return false;
     uint64_t units = 0;
     uint32_t first_traceable = 0;
-    if (!ReadWord(memory_, code + layout_.code_size, units) ||
-        !ReadWord(memory_, code + layout_.code_first_traceable,
-                  first_traceable)) {
+    if (!memory_.ReadValue({code + layout_.code_size}, units) ||
+        !memory_.ReadValue({code + layout_.code_first_traceable},
+                           first_traceable)) {
       return false;
     }
     const auto index =
@@ -197,7 +192,7 @@ class ThreadWalk {
 
   bool IsCode(uint64_t code) const {
     uint64_t type = 0;
-    return ReadWord(memory_, code + CpythonOffsets::kType, type) &&
+    return memory_.ReadValue({code + CpythonOffsets::kType}, type) &&
            type == Moved(interpreter_.code_type);
   }
 
@@ -239,8 +234,8 @@ class ThreadWalk {
     if (layout_.runs != kToEntry) return Next::kEnd;
     const uint64_t link = link_;
     if (link == 0 || link % 8 != 0 || link <= anchor_ ||
-        !ReadWord(memory_, link + layout_.cframe_frame, frame_) ||
-        !ReadWord(memory_, link + layout_.cframe_previous, link_)) {
+        !memory_.ReadValue({link + layout_.cframe_frame}, frame_) ||
+        !memory_.ReadValue({link + layout_.cframe_previous}, link_)) {
       return EndLinks();
     }
     anchor_ = link;

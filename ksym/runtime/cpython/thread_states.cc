@@ -19,20 +19,14 @@ constexpr uint64_t kDtvEntryBytes = 16;
 constexpr uint64_t kMaxModules = 65536;
 constexpr uint64_t kNotThere = ~uint64_t{0};
 
-// A number, or some.
-template <typename T>
-bool ReadWords(const Memory& memory, uint64_t address, T& value) {
-  return memory.Read({address}, std::as_writable_bytes(std::span(&value, 1)));
-}
-
 // Where the value of the key is that is at that address; 0: nowhere.
 uint64_t KeyValue(const Memory& memory, uint64_t thread, uint64_t address) {
   uint32_t key = 0;
-  if (!ReadWords(memory, address, key) || key >= kMaxKeys) return 0;
+  if (!memory.ReadValue({address}, key) || key >= kMaxKeys) return 0;
   uint64_t block = thread + kGlibcKeys;
   const uint64_t index = key / kKeysInABlock;
   if (index != 0 &&
-      (!ReadWords(memory, thread + kGlibcKeyBlocks + 8 * index, block) ||
+      (!memory.ReadValue({thread + kGlibcKeyBlocks + 8 * index}, block) ||
        block == 0)) {
     return 0;
   }
@@ -44,9 +38,9 @@ uint64_t InModule(const Memory& memory, uint64_t thread, uint64_t slot) {
   std::array<uint64_t, 2> module = {};
   uint64_t vector = 0;
   uint64_t block = 0;
-  if (!ReadWords(memory, slot, module) || module[0] >= kMaxModules ||
-      !ReadWords(memory, thread + kGlibcDtv, vector) ||
-      !ReadWords(memory, vector + kDtvEntryBytes * module[0], block) ||
+  if (!memory.ReadValue({slot}, module) || module[0] >= kMaxModules ||
+      !memory.ReadValue({thread + kGlibcDtv}, vector) ||
+      !memory.ReadValue({vector + kDtvEntryBytes * module[0]}, block) ||
       block == kNotThere || block == 0) {
     return 0;
   }
@@ -105,7 +99,7 @@ class Finder {
       }
       case kByOffset: {
         uint64_t offset = 0;
-        if (!ReadWords(memory_, address, offset)) return 0;
+        if (!memory_.ReadValue({address}, offset)) return 0;
         return thread + offset + distance;
       }
     }
@@ -114,7 +108,7 @@ class Finder {
 
   bool IsOfThread(uint64_t state) const {
     uint64_t id = 0;
-    return ReadWords(memory_, state + layout_.thread_id, id) &&
+    return memory_.ReadValue({state + layout_.thread_id}, id) &&
            id == thread_.pointer.value;
   }
 
@@ -122,7 +116,7 @@ class Finder {
   uint64_t StateBy(const CpythonThreadPlace& place) const {
     const uint64_t variable = VariableBy(place);
     uint64_t state = 0;
-    if (variable == 0 || !ReadWords(memory_, variable, state) || state == 0 ||
+    if (variable == 0 || !memory_.ReadValue({variable}, state) || state == 0 ||
         state % 8 != 0) {
       return 0;
     }
@@ -135,9 +129,9 @@ class Finder {
     uint64_t newest = 0;
     uint64_t next = 0;
     if (!interpreter_.lists ||
-        !ReadWords(memory_, Moved(lists_.newest), newest) || newest == 0 ||
+        !memory_.ReadValue({Moved(lists_.newest)}, newest) || newest == 0 ||
         newest % 8 != 0 ||
-        !ReadWords(memory_, newest + lists_.interpreter_next, next) ||
+        !memory_.ReadValue({newest + lists_.interpreter_next}, next) ||
         next == 0) {
       return std::nullopt;
     }
@@ -146,17 +140,17 @@ class Finder {
 
   bool HasFrames(uint64_t state) const {
     uint64_t frame = 0;
-    if (!ReadWords(memory_, state + layout_.thread_frame, frame)) return false;
+    if (!memory_.ReadValue({state + layout_.thread_frame}, frame)) return false;
     if (layout_.has_cframe && frame != 0 &&
-        !ReadWords(memory_, frame + layout_.cframe_frame, frame)) {
+        !memory_.ReadValue({frame + layout_.cframe_frame}, frame)) {
       return false;
     }
     return frame != 0;
   }
 
-  // Of a thread that has no lock and is bound to the one that it began with.
-  // Frames that are objects do not tell which of two states is the inner one:
-  // the bound one's are left out there.
+  // The states of a thread without the lock, up to 3.11. Frames that are
+  // objects do not tell which of two states is the inner one: the bound one is
+  // left out there.
   CpythonThreadStates Waiting(uint64_t newest, uint64_t bound) const {
     const auto other = Search(newest, bound);
     if (!other) return {.is_unknown = true};
@@ -172,8 +166,8 @@ class Finder {
     uint64_t frame = 0;
     uint64_t outer_frame = 0;
     return HasFrames(one) &&
-           ReadWords(memory_, one + layout_.thread_frame, frame) &&
-           ReadWords(memory_, other + layout_.thread_frame, outer_frame) &&
+           memory_.ReadValue({one + layout_.thread_frame}, frame) &&
+           memory_.ReadValue({other + layout_.thread_frame}, outer_frame) &&
            frame < outer_frame;
   }
 
@@ -186,7 +180,7 @@ class Finder {
   // there is none. Nothing: it is not known.
   std::optional<uint64_t> Search(uint64_t newest, uint64_t bound) const {
     uint64_t own = 0;
-    if (!ReadWords(memory_, bound + CpythonOffsets::kInterpreter, own)) {
+    if (!memory_.ReadValue({bound + CpythonOffsets::kInterpreter}, own)) {
       return std::nullopt;
     }
     Found found;
@@ -194,8 +188,8 @@ class Finder {
     while (interpreter != 0) {
       if (interpreter % 8 != 0 || found.steps_left-- == 0 ||
           (interpreter != own && !SearchIn(interpreter, found)) ||
-          !ReadWords(memory_, interpreter + lists_.interpreter_next,
-                     interpreter)) {
+          !memory_.ReadValue({interpreter + lists_.interpreter_next},
+                             interpreter)) {
         return std::nullopt;
       }
     }
@@ -205,14 +199,14 @@ class Finder {
   // False: the list is not whole, or has a second one that could be meant.
   bool SearchIn(uint64_t interpreter, Found& found) const {
     uint64_t state = 0;
-    if (!ReadWords(memory_, interpreter + lists_.interpreter_threads, state)) {
+    if (!memory_.ReadValue({interpreter + lists_.interpreter_threads}, state)) {
       return false;
     }
     while (state != 0) {
       // The next one, and the interpreter.
       std::array<uint64_t, 2> links = {};
       if (state % 8 != 0 || found.steps_left-- == 0 ||
-          !ReadWords(memory_, state + CpythonOffsets::kNextThread, links) ||
+          !memory_.ReadValue({state + CpythonOffsets::kNextThread}, links) ||
           links[1] != interpreter) {
         return false;
       }
