@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Which of its states a thread runs in a process with several interpreters.
+ * Finds the state that a thread runs in a process with several interpreters.
  *
  * A thread has a state for each interpreter that it uses, and is bound to one
  * of them: up to 3.11 to that which it began with, which it also is called back

@@ -61,8 +61,8 @@ struct cpython_process {
 	__u64 code_type;  /* of PyCode_Type */
 	__u64 runtime;	  /* _PyRuntime */
 	__u64 frame_type; /* of PyFrame_Type, with CPYTHON_RUNS_EACH */
-	/* What has the address of the newest PyInterpreterState; 0: not known.
-	 */
+	/* The word with the address of the newest PyInterpreterState; 0: not
+	 * known. */
 	__u64 newest_interpreter;
 	__u32 layout; /* user space's number of the layout */
 	__u32 runtime_bytes;

@@ -12,9 +12,8 @@ namespace ksym {
 
 // The addresses of a thread's PyThreadState; 0: there is none.
 struct CpythonThreadStates {
-  uint64_t inner = 0;
-  // Of the interpreter that it runs the other one inside of.
-  uint64_t outer = 0;
+  uint64_t inner = 0;  // of the interpreter that the thread runs
+  uint64_t outer = 0;  // of the interpreter that called the other one
   // It has frames, but it is not known which: `inner` and `outer` are 0.
   bool is_unknown = false;
 

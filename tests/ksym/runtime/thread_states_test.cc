@@ -183,7 +183,7 @@ TEST_F(ThreadStatesTest, ListsThatAreNotWhole) {
   Expect(StateAt(0), 0);
 }
 
-// What is not known of a build leaves what the two places have.
+// A build whose lists are not known has what the two places say.
 TEST_F(ThreadStatesTest, WithoutLists) {
   PutInterpreters(2);
   PutState(0, 0, kSelf);
