@@ -45,6 +45,9 @@ set(standard_headers
 precompiled_headers(standard_precompiled HEADERS ${standard_headers})
 precompiled_headers(fmt_precompiled
   HEADERS ${standard_headers} fmt/format.h DEPENDS fmt::fmt)
+precompiled_headers(cold_precompiled
+  HEADERS ${standard_headers} fmt/format.h DEPENDS fmt::fmt
+  OPTIONS ${KSYM_COLD_OPTIONS})
 if(KSYM_BUILD_TESTS)
   find_package(GTest REQUIRED)
   precompiled_headers(test_precompiled
@@ -53,13 +56,14 @@ if(KSYM_BUILD_TESTS)
     OPTIONS ${CMAKE_CXX_COMPILE_OPTIONS_PIE} ${KSYM_TEST_OPTIONS})
 endif()
 
-# ksym_library(NAME SOURCES a.cc ... [ALONE b.cc ...] [DEPENDS target ...]
+# ksym_library(NAME [COLD] SOURCES a.cc ... [ALONE b.cc ...] [DEPENDS target ...]
 #              [PRIVATE_DEPENDS ...])
 # A static library; includes are written from the project's root. ALONE: those of
 # SOURCES whose own names another one has as well, so that CMAKE_UNITY_BUILD, by
-# which scripts/profile is quick, does not compile them together.
+# which scripts/profile is quick, does not compile them together. COLD: tests
+# spend little time in it, and it is compiled with KSYM_COLD_OPTIONS.
 function(ksym_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;ALONE;DEPENDS;PRIVATE_DEPENDS"
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;ALONE;DEPENDS;PRIVATE_DEPENDS"
                         ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   set_source_files_properties(${ARG_ALONE} PROPERTIES
@@ -69,7 +73,10 @@ function(ksym_library name)
   target_link_libraries(${name}
     PUBLIC ${ARG_DEPENDS}
     PRIVATE ksym_compile_options ${ARG_PRIVATE_DEPENDS})
-  if("fmt::fmt" IN_LIST ARG_PRIVATE_DEPENDS)
+  if(ARG_COLD)
+    target_compile_options(${name} PRIVATE ${KSYM_COLD_OPTIONS})
+    use_precompiled_headers(${name} cold_precompiled)
+  elseif("fmt::fmt" IN_LIST ARG_PRIVATE_DEPENDS)
     use_precompiled_headers(${name} fmt_precompiled)
   else()
     use_precompiled_headers(${name} standard_precompiled)
