@@ -25,17 +25,18 @@ bool SaveTheSame(const FrameFacts& a, const FrameFacts& b) {
 }  // namespace
 
 CodePaths::CodePaths(ScannedCode& code,
-                     std::function<CodeElsewhere(uint32_t)> elsewhere)
-    : code_(code), elsewhere_(std::move(elsewhere)) {}
+                     std::function<CodeElsewhere(uint32_t)> elsewhere,
+                     ScanBounds bounds)
+    : code_(code), elsewhere_(std::move(elsewhere)), bounds_(bounds) {}
 
 bool CodePaths::IsExhausted() const {
-  return steps_ >= kMaxScanSteps || nodes_.size() >= kMaxScannedInstructions ||
+  return steps_ >= bounds_.steps || nodes_.size() >= bounds_.instructions ||
          strands_.reversals() >= kMaxReversals;
 }
 
 void CodePaths::FollowEntries(std::vector<uint32_t> entries) {
   new_entries_ = std::move(entries);
-  max_steps_ = kMaxScanSteps;
+  max_steps_ = bounds_.steps;
   FollowCalls();
 }
 
@@ -50,7 +51,7 @@ void CodePaths::FollowCalls() {
       entries.push_back(at);
     }
     new_entries_.clear();
-    max_steps_ = kMaxScanSteps;
+    max_steps_ = bounds_.steps;
     for (const uint32_t at : entries) {
       FollowStrand(at, {}, {.origin = Origin::kEntry});
     }
@@ -62,7 +63,7 @@ void CodePaths::FollowCalls() {
 bool CodePaths::Try(uint32_t at, const FrameFacts& facts) {
   const bool is_function = facts == FrameFacts{};
   if (is_function && code_.IsRefuted(at)) return false;
-  max_steps_ = std::min(kMaxScanSteps, steps_ + kMaxGuessSteps);
+  max_steps_ = std::min(bounds_.steps, steps_ + kMaxGuessSteps);
   const size_t first = strands_.size();  // settled
   const bool is_taken = is_function && taken_.contains(at);
   FollowStrand(at, facts, {.origin = Origin::kGuess, .is_taken = is_taken});
@@ -393,7 +394,7 @@ bool CodePaths::FollowSure() {
                });
   unsure_.erase(sure, unsure_.end());
   if (returns_.empty()) return false;
-  max_steps_ = kMaxScanSteps;
+  max_steps_ = bounds_.steps;
   FollowReturns();
   Settle();
   FollowCalls();

@@ -21,8 +21,8 @@ namespace ksym {
 class CodePaths {
  public:
   // Borrows `code`.
-  CodePaths(ScannedCode& code,
-            std::function<CodeElsewhere(uint32_t)> elsewhere);
+  CodePaths(ScannedCode& code, std::function<CodeElsewhere(uint32_t)> elsewhere,
+            ScanBounds bounds);
 
   // Follows functions, and those that they call.
   void FollowEntries(std::vector<uint32_t> entries);
@@ -107,6 +107,7 @@ class CodePaths {
 
   ScannedCode& code_;
   std::function<CodeElsewhere(uint32_t)> elsewhere_;
+  ScanBounds bounds_;
   std::vector<Node> nodes_;
   StrandGraph strands_;
   uint32_t current_ = 0;

@@ -86,7 +86,7 @@ class GuessWork {
 
 std::vector<ScannedRange> ScanCode(CodeToScan input) {
   ScannedCode code(std::move(input.gaps), std::move(input.read));
-  CodePaths paths(code, std::move(input.elsewhere));
+  CodePaths paths(code, std::move(input.elsewhere), input.bounds);
   paths.FollowEntries(std::move(input.entries));
   paths.FollowSureReturns();
   // Again, as what a function calls may be found after it.

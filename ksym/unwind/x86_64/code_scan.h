@@ -24,6 +24,12 @@ inline constexpr size_t kMaxGuessSteps = size_t{1} << 14;
 // few.
 inline constexpr size_t kMaxReversals = 64;
 
+// How far ScanCode goes. Tests have smaller ones.
+struct ScanBounds {
+  size_t steps = kMaxScanSteps;
+  size_t instructions = kMaxScannedInstructions;
+};
+
 // What described code expects of who comes there.
 struct CodeElsewhere {
   bool is_code = false;
@@ -38,6 +44,7 @@ struct CodeToScan {
   // Where functions are known to begin; in any order, also elsewhere.
   std::vector<uint32_t> entries;
   std::function<CodeElsewhere(uint32_t)> elsewhere;
+  ScanBounds bounds = {};
 };
 
 // Code in [start, end) whose frames are known: one instruction or more.
@@ -61,7 +68,7 @@ struct ScannedRange {
 // do, all that they have in common is unknown. Indirect jumps end a way.
 //
 // Sorted, and equal neighbours are one range. Time and memory are bounded by
-// the constants above and kMaxCodePages: 200 ns for each step.
+// `bounds`, the other constants above and kMaxCodePages: 200 ns for each step.
 std::vector<ScannedRange> ScanCode(CodeToScan code);
 
 }  // namespace ksym

@@ -18,8 +18,10 @@ using std::string_view_literals::operator""sv;
 constexpr std::string_view kCaller = "\x53\xe8\x02\x00\x00\x00\x5b\xc3"sv;
 
 std::vector<ScannedRange> Scan(std::string_view bytes,
-                               std::vector<uint32_t> entries) {
+                               std::vector<uint32_t> entries,
+                               ScanBounds bounds = {}) {
   CodeToScan code;
+  code.bounds = bounds;
   code.gaps = {{0, static_cast<uint32_t>(bytes.size())}};
   code.read = [bytes](uint32_t at, std::span<std::byte> out) {
     if (at + out.size() > bytes.size()) return false;
@@ -127,11 +129,12 @@ TEST(ScanCodeTest, FindsWhatIndirectJumpsLeadTo) {
 
 // Fewer instructions are kept than the bound says, and no more are followed.
 TEST(ScanCodeTest, BoundsInstructions) {
-  std::string code(kMaxScannedInstructions - 2, '\x90');
+  constexpr ScanBounds kBounds = {.instructions = 50'000};
+  std::string code(kBounds.instructions - 2, '\x90');
   code += '\xc3';
-  EXPECT_EQ(RspAt(Scan(code, {0}), 0), 8);
+  EXPECT_EQ(RspAt(Scan(code, {0}, kBounds), 0), 8);
   code.insert(0, "\x90");
-  EXPECT_EQ(RspAt(Scan(code, {0}), 0), -1);
+  EXPECT_EQ(RspAt(Scan(code, {0}, kBounds), 0), -1);
 }
 
 // A guess is given up at its bound.
@@ -150,15 +153,16 @@ TEST(ScanCodeTest, BoundsGuesses) {
 TEST(ScanCodeTest, BoundsSteps) {
   // Each is given up as a guess: many times cwtl; ret
   const std::string given_up = std::string(kMaxGuessSteps, '\x98') + "\xc3";
+  constexpr ScanBounds kBounds = {.steps = 10 * kMaxGuessSteps};
   std::string code;
-  size_t left = kMaxScanSteps;
+  size_t left = kBounds.steps;
   for (; left > kMaxGuessSteps; left -= kMaxGuessSteps) code += given_up;
   // push %rax; pop %rax; ret
   constexpr std::string_view kLast = "\x50\x58\xc3"sv;
   const auto rsp_in_last = [&](size_t before) {
     std::string all = code + std::string(before - 1, '\x98') + "\xc3";
     all += kLast;
-    return RspAt(Scan(all, {}), static_cast<uint32_t>(all.size() - 1));
+    return RspAt(Scan(all, {}, kBounds), static_cast<uint32_t>(all.size() - 1));
   };
   EXPECT_EQ(rsp_in_last(left - kLast.size()), 8);
   EXPECT_EQ(rsp_in_last(left - kLast.size() + 1), -1);
@@ -186,9 +190,13 @@ TEST(ScanCodeTest, BoundsReversals) {
 // Pages beyond the bound are not read.
 TEST(ScanCodeTest, BoundsPages) {
   const size_t page = 4096;
-  std::string code(kMaxCodePages * page + 1, '\xc3');
+  // int3, but for a ret at the start of each
+  std::string code(kMaxCodePages * page + 1, '\xcc');
   std::vector<uint32_t> entries;
-  for (uint32_t i = 0; i <= kMaxCodePages; ++i) entries.push_back(i * page);
+  for (uint32_t i = 0; i <= kMaxCodePages; ++i) {
+    entries.push_back(i * page);
+    code[entries.back()] = '\xc3';
+  }
   const auto ranges = Scan(code, entries);
   EXPECT_EQ(RspAt(ranges, static_cast<uint32_t>((kMaxCodePages - 1) * page)),
             8);
