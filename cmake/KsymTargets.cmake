@@ -91,6 +91,12 @@ function(ksym_executable name)
   target_link_libraries(${name} PRIVATE ksym_compile_options ${ARG_DEPENDS})
 endfunction()
 
+# Seconds; sanitizers are up to 20 times as slow.
+set(unit_timeout 300)
+if(KSYM_SANITIZE)
+  set(unit_timeout 1200)
+endif()
+
 # ksym_test(NAME SOURCES a_test.cc ... [ALONE b_test.cc ...]
 #           [DEPENDS target ...] [LABELS l ...])
 # A GoogleTest program, one ctest entry per program. A test that calls
@@ -123,7 +129,7 @@ function(ksym_test name)
     KSYM_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES
-    LABELS "unit;${ARG_LABELS}" TIMEOUT 300)
+    LABELS "unit;${ARG_LABELS}" TIMEOUT ${unit_timeout})
 endfunction()
 
 # ksym_fuzz(NAME SOURCES a_fuzz.cc [DEPENDS target ...])
