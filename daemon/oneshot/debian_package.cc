@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/oneshot/debian_package.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <filesystem>
-#include <optional>
+#include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "ksym/base/file.h"
 #include "ksym/elf/byte_source.h"
@@ -15,8 +19,6 @@
 
 namespace profd {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kMaxListBytes = size_t{64} << 20;
 constexpr std::string_view kList = ".list";
@@ -41,16 +43,78 @@ std::string BuildIdOf(const std::string& path) {
   return image ? ksym::ToHex(image->build_id()) : std::string();
 }
 
-// Whether the text has `path` as a line of its own.
-bool HasLine(std::string_view text, std::string_view path) {
-  for (size_t at = text.find(path); at != std::string_view::npos;
-       at = text.find(path, at + 1)) {
-    const size_t end = at + path.size();
-    const bool begins = at == 0 || text[at - 1] == '\n';
-    if (begins && (end == text.size() || text[end] == '\n')) return true;
+// A path as dpkg may have it: /usr/lib/x as /lib/x, the path that was packed,
+// from before /lib became /usr/lib.
+class PackedPath {
+ public:
+  explicit PackedPath(std::string_view path) {
+    constexpr std::string_view kUsr = "/usr";
+    if (path.starts_with("/usr/lib") || path.starts_with("/usr/bin") ||
+        path.starts_with("/usr/sbin")) {
+      before_ = kUsr;
+      path.remove_prefix(kUsr.size());
+    }
+    line_ = std::string(path) + '\n';
   }
-  return false;
-}
+
+  // Whether the lines of `text`, each with its end, have it.
+  // std::string_view::find would stop at each slash.
+  bool IsIn(std::string_view text) const {
+    const char* end = text.data() + text.size();
+    for (const char* at = text.data(); at < end; ++at) {
+      at = static_cast<const char*>(::memmem(at, static_cast<size_t>(end - at),
+                                             line_.data(), line_.size()));
+      if (at == nullptr) return false;
+      std::string_view line =
+          text.substr(0, static_cast<size_t>(at - text.data()));
+      if (line.ends_with(before_)) line.remove_suffix(before_.size());
+      const bool is_as_it_is = at == text.data() || at[-1] == '\n';
+      if (is_as_it_is || line.empty() || line.back() == '\n') return true;
+    }
+    return false;
+  }
+
+ private:
+  std::string_view before_;
+  std::string line_;
+};
+
+// Looks through files block by block in the same memory: a list may have
+// megabytes.
+class ListSearch {
+ public:
+  explicit ListSearch(const std::string& path) : path_(path) {}
+
+  // False for a file that cannot be read, or once kMaxListBytes were read.
+  bool IsIn(int directory, const char* name) {
+    const ksym::UniqueFd file(
+        ::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file.valid()) return false;
+    size_t kept = 0;  // of a line whose end is in the next block
+    while (left_ != 0) {
+      const size_t room = std::min(block_.size() - kept, left_);
+      const ssize_t n = ::read(file.get(), block_.data() + kept, room);
+      if (n < 0) return false;
+      left_ -= static_cast<size_t>(n);
+      const std::string_view text(block_.data(), kept + static_cast<size_t>(n));
+      const size_t whole = text.rfind('\n') + 1;
+      if (path_.IsIn(text.substr(0, whole))) return true;
+      // A file gives less than there is room for at its end only.
+      if (static_cast<size_t>(n) < room) return false;
+      // Of a line that fills the block, which is no path, one byte stays, so
+      // that nothing begins where it goes on.
+      const size_t from = whole == 0 ? text.size() - 1 : whole;
+      kept = text.size() - from;
+      std::memmove(block_.data(), block_.data() + from, kept);
+    }
+    return false;
+  }
+
+ private:
+  PackedPath path_;
+  std::vector<char> block_ = std::vector<char>(size_t{64} << 10);
+  size_t left_ = kMaxListBytes;
+};
 
 // "libc6:amd64.list": "libc6-dbg".
 std::string SymbolsOf(std::string_view list) {
@@ -67,25 +131,14 @@ std::string SymbolsOf(std::string_view list) {
 std::string DebugPackageOf(const std::string& path, std::string_view build_id,
                            const std::string& lists) {
   if (build_id.empty()) return {};
-  // dpkg has the path that was packed, from before /lib became /usr/lib.
-  constexpr std::string_view kUsr = "/usr";
-  const std::string_view packed = path;
-  const std::string_view older = packed.starts_with("/usr/lib") ||
-                                         packed.starts_with("/usr/bin") ||
-                                         packed.starts_with("/usr/sbin")
-                                     ? packed.substr(kUsr.size())
-                                     : packed;
-  size_t bytes = 0;
-  std::error_code error;
-  for (fs::directory_iterator at(lists, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(lists.c_str()),
+                                                      ::closedir);
+  if (directory == nullptr) return {};
+  ListSearch search(path);
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
     if (!name.ends_with(kList)) continue;
-    const auto text = ksym::ReadFile(at->path().string(), kMaxListBytes);
-    if (!text) continue;
-    bytes += text->size();
-    if (bytes > kMaxListBytes) continue;
-    if (!HasLine(*text, path) && !HasLine(*text, older)) continue;
+    if (!search.IsIn(::dirfd(directory.get()), entry->d_name)) continue;
     // Nothing else than a file of a package is opened.
     return BuildIdOf(path) == build_id ? SymbolsOf(name) : std::string();
   }
