@@ -8,21 +8,16 @@
 #include <cstring>
 #include <memory>
 
+#include "tests/ksym/sanitized.h"
+
 namespace profd {
 namespace {
 
 // Sanitizers bring one, and so do other C libraries.
-#if !defined(__GLIBC__) || defined(__SANITIZE_ADDRESS__) || \
-    defined(__SANITIZE_THREAD__)
-constexpr bool kHasOwnAllocator = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kHasOwnAllocator = true;
+#ifdef __GLIBC__
+constexpr bool kHasOwnAllocator = ksym::kIsSanitized;
 #else
-constexpr bool kHasOwnAllocator = false;
-#endif
-#else
-constexpr bool kHasOwnAllocator = false;
+constexpr bool kHasOwnAllocator = true;
 #endif
 
 constexpr size_t kBytes = size_t{64} << 20;

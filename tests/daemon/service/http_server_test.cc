@@ -31,6 +31,7 @@
 #include "daemon/service/profile_hub.h"
 #include "ksym/base/unique_fd.h"
 #include "tests/daemon/service/second.h"
+#include "tests/ksym/sanitized.h"
 
 namespace profd {
 namespace {
@@ -44,17 +45,6 @@ using testing::Not;
 using testing::StartsWith;
 
 constexpr seconds kAnswerPatience(10);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 ProfileHub::Shared OneSecond() {
   ProfileBuilder builder;
@@ -327,7 +317,7 @@ TEST_F(HttpServerTest, AnswersThatNobodyTakesAreBounded) {
   }
   EXPECT_THAT(Ask(Way::kUnix, "/healthz"), StartsWith("HTTP/1.1 200 "));
   // The sanitizers' own memory is another matter.
-  if (!kIsSanitized) {
+  if (!ksym::kIsSanitized) {
     EXPECT_LT(most - before, kMaxGrowth);
   }
 }

@@ -15,6 +15,7 @@
 #include "ksym/kernel/kallsyms_reader.h"
 #include "ksym/kernel/kernel_name_index.h"
 #include "tests/ksym/kernel/kernel_tables.h"
+#include "tests/ksym/sanitized.h"
 
 namespace ksym_test {
 namespace {
@@ -28,6 +29,7 @@ class RealTable : public testing::TestWithParam<Which> {
  protected:
   void SetUp() override {
     if (GetParam() == Which::kRunning) {
+      if (ksym::kIsSanitized) GTEST_SKIP() << "takes too long with a sanitizer";
       auto text = RunningTable();
       if (!text) GTEST_SKIP() << text.error().message();
       text_ = std::move(*text);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "ksym/unwind/unwind_table.h"
+#include "tests/ksym/sanitized.h"
 #include "tests/ksym/unwind/table_of.h"
 
 namespace ksym {
@@ -269,6 +270,9 @@ constexpr uint64_t kStartContextBytes = 26;
 TEST_P(ReadelfRowsTest, Agree) {
   const std::string path = GetParam();
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
+  if (kIsSanitized && std::filesystem::file_size(path) > kMaxSanitizedBytes) {
+    GTEST_SKIP() << "takes too long with a sanitizer";
+  }
   const auto table = TableOfFile(path);
   ASSERT_TRUE(table) << table.error().message();
   EXPECT_EQ(table->counts.bad_fdes, 0u) << table->first_problem;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "ksym/unwind/x86_64/instruction.h"
+#include "tests/ksym/sanitized.h"
 
 namespace ksym {
 namespace {
@@ -97,6 +98,9 @@ class Objdump : public testing::TestWithParam<const char*> {};
 TEST_P(Objdump, AgreesAboutLengths) {
   const std::string path = GetParam();
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "there is no " << path;
+  if (kIsSanitized && std::filesystem::file_size(path) > kMaxSanitizedBytes) {
+    GTEST_SKIP() << "takes too long with a sanitizer";
+  }
   constexpr size_t kMaxInstructions = 200'000;
   const char* all = std::getenv("KSYM_TEST_ALL_INSTRUCTIONS");
   const Differences found =
