@@ -4,14 +4,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "ksym/base/file.h"
 #include "ksym/elf/byte_source.h"
@@ -79,40 +76,29 @@ class PackedPath {
   std::string line_;
 };
 
-// Looks through files block by block in the same memory: a list may have
-// megabytes.
+// Looks through lists, kMaxListBytes of them at the most.
 class ListSearch {
  public:
   explicit ListSearch(const std::string& path) : path_(path) {}
 
-  // False for a file that cannot be read, or once kMaxListBytes were read.
+  // False for a list that cannot be read, or once the bound was met.
   bool IsIn(int directory, const char* name) {
     const ksym::UniqueFd file(
         ::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file.valid()) return false;
-    size_t kept = 0;  // of a line whose end is in the next block
-    while (left_ != 0) {
-      const size_t room = std::min(block_.size() - kept, left_);
-      const ssize_t n = ::read(file.get(), block_.data() + kept, room);
-      if (n < 0) return false;
-      left_ -= static_cast<size_t>(n);
-      const std::string_view text(block_.data(), kept + static_cast<size_t>(n));
-      const size_t whole = text.rfind('\n') + 1;
-      if (path_.IsIn(text.substr(0, whole))) return true;
-      // A file gives less than there is room for at its end only.
-      if (static_cast<size_t>(n) < room) return false;
-      // Of a line that fills the block, which is no path, one byte stays, so
-      // that nothing begins where it goes on.
-      const size_t from = whole == 0 ? text.size() - 1 : whole;
-      kept = text.size() - from;
-      std::memmove(block_.data(), block_.data() + from, kept);
-    }
-    return false;
+    bool is_found = false;
+    const auto read =
+        ksym::ForEachBlockOfLines(file.get(), [&](std::string_view lines) {
+          if (lines.size() > left_) return false;
+          left_ -= lines.size();
+          is_found = path_.IsIn(lines);
+          return !is_found;
+        });
+    return read && is_found;
   }
 
  private:
   PackedPath path_;
-  std::vector<char> block_ = std::vector<char>(size_t{64} << 10);
   size_t left_ = kMaxListBytes;
 };
 
