@@ -45,9 +45,11 @@ set(standard_headers
 precompiled_headers(standard_precompiled HEADERS ${standard_headers})
 precompiled_headers(fmt_precompiled
   HEADERS ${standard_headers} fmt/format.h DEPENDS fmt::fmt)
-precompiled_headers(cold_precompiled
-  HEADERS ${standard_headers} fmt/format.h DEPENDS fmt::fmt
-  OPTIONS ${KSYM_COLD_OPTIONS})
+if(KSYM_COLD_OPTIONS)
+  precompiled_headers(cold_precompiled
+    HEADERS ${standard_headers} fmt/format.h DEPENDS fmt::fmt
+    OPTIONS ${KSYM_COLD_OPTIONS})
+endif()
 if(KSYM_BUILD_TESTS)
   find_package(GTest REQUIRED)
   precompiled_headers(test_precompiled
@@ -73,7 +75,7 @@ function(ksym_library name)
   target_link_libraries(${name}
     PUBLIC ${ARG_DEPENDS}
     PRIVATE ksym_compile_options ${ARG_PRIVATE_DEPENDS})
-  if(ARG_COLD)
+  if(ARG_COLD AND KSYM_COLD_OPTIONS)
     target_compile_options(${name} PRIVATE ${KSYM_COLD_OPTIONS})
     use_precompiled_headers(${name} cold_precompiled)
   elseif("fmt::fmt" IN_LIST ARG_PRIVATE_DEPENDS)
