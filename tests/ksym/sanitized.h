@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
 
 namespace ksym {
 
@@ -19,8 +21,11 @@ inline constexpr bool kIsSanitized = false;
 inline constexpr bool kIsSanitized = false;
 #endif
 
-// Larger files are compared with what other tools say of them without a
-// sanitizer only, which takes half a minute for each.
-inline constexpr size_t kMaxSanitizedBytes = size_t{1} << 20;
+// Whether all of a file is too much to compare with what another tool says of
+// it. With a sanitizer that takes half a minute for some megabytes.
+inline bool IsTooLargeToCompare(const std::string& path) {
+  constexpr uintmax_t kMaxSanitizedBytes = 1 << 20;
+  return kIsSanitized && std::filesystem::file_size(path) > kMaxSanitizedBytes;
+}
 
 }  // namespace ksym

@@ -200,7 +200,7 @@ TEST_P(Truth, AgreesWithCallFrameInformation) {
   if (path == "/proc/self/exe" && kIsSanitized) {
     GTEST_SKIP() << "this program is made by clang, with a sanitizer";
   }
-  if (kIsSanitized && std::filesystem::file_size(path) > kMaxSanitizedBytes) {
+  if (IsTooLargeToCompare(path)) {
     GTEST_SKIP() << "takes too long with a sanitizer";
   }
   const Tally tally = Compare(path);

@@ -98,7 +98,7 @@ class Objdump : public testing::TestWithParam<const char*> {};
 TEST_P(Objdump, AgreesAboutLengths) {
   const std::string path = GetParam();
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "there is no " << path;
-  if (kIsSanitized && std::filesystem::file_size(path) > kMaxSanitizedBytes) {
+  if (IsTooLargeToCompare(path)) {
     GTEST_SKIP() << "takes too long with a sanitizer";
   }
   constexpr size_t kMaxInstructions = 200'000;
