@@ -33,16 +33,31 @@ static __always_inline __u64 start_time(struct task_struct *task)
 }
 
 /*
+ * When the current process started, where the kernel gives a task whose fields
+ * may be loaded: a helper's read takes ten times as long. For each load of a
+ * pointer the verifier looks through all types of the kernel. It does so once
+ * for a global function, and else for each place that asks.
+ */
+__noinline __u64 current_start(void)
+{
+	struct task_struct *task;
+
+	if (!has_task_pt_regs)
+		return 0;
+	task = (void *)bpf_get_current_task_btf();
+	return task->group_leader->start_boottime;
+}
+
+/*
  * The start and the exec count tell the current process from others of its id.
- * Each sample needs them, so they are loaded where the kernel gives a task
- * whose fields may be loaded: a helper's read takes ten times as long.
+ * Each sample needs them.
  */
 static __always_inline void identify_process(struct profile_key *key,
 					     struct task_struct *task)
 {
 	if (has_task_pt_regs) {
 		task = (void *)bpf_get_current_task_btf();
-		key->start_ns = task->group_leader->start_boottime;
+		key->start_ns = current_start();
 		key->exec_count = task->self_exec_id;
 		return;
 	}

@@ -46,15 +46,24 @@ static __always_inline bool user_regs(struct task_struct *task,
 	return regs_of((void *)bpf_get_current_task_btf(), regs);
 }
 
+/* See current_start() for why it is a function of its own. */
+__noinline int current_has_mm(void)
+{
+	struct task_struct *task;
+
+	if (!has_task_pt_regs)
+		return 0;
+	task = (void *)bpf_get_current_task_btf();
+	return task->mm != NULL;
+}
+
 /* Whether the current task has user space; none that is exiting has. */
 static __always_inline bool has_user_space(struct task_struct *task)
 {
 	struct mm_struct *mm = NULL;
 
-	if (has_task_pt_regs) {
-		task = (void *)bpf_get_current_task_btf();
-		return task->mm != NULL;
-	}
+	if (has_task_pt_regs)
+		return current_has_mm();
 	bpf_core_read(&mm, sizeof(mm), &task->mm);
 	return mm != NULL;
 }
