@@ -115,6 +115,7 @@ void CodePaths::FollowStrand(uint32_t at, const FrameFacts& facts,
       nodes_[mark - ScannedCode::kFirstNumber].facts == facts) {
     return;  // the code before it leads here as well
   }
+  steps_ += kStrandSteps;
   current_ = static_cast<uint32_t>(strands_.size());
   strand.first = static_cast<uint32_t>(nodes_.size());
   strands_.Add(strand);

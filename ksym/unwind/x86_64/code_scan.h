@@ -12,8 +12,11 @@
 namespace ksym {
 
 // Instructions that are looked at, counting again those that are reached in
-// another way; the rest stays unknown. FFmpeg's assembly has 250,000.
+// another way, and kStrandSteps for each way that is begun; the rest stays
+// unknown. FFmpeg's assembly has 250,000.
 inline constexpr size_t kMaxScanSteps = size_t{4} << 20;
+// What it costs to begin a way, and to judge it in the end, in instructions.
+inline constexpr size_t kStrandSteps = 6;
 // Instructions that are kept, of 56 bytes.
 inline constexpr size_t kMaxScannedInstructions = size_t{1} << 20;
 // What one place is looked at of which only a guess says that it is code.
@@ -68,7 +71,7 @@ struct ScannedRange {
 //
 // Sorted, and equal neighbours are one range. Time and memory are bounded by
 // `bounds`, the other constants above and kMaxCodePages: 200 ns for each step,
-// and 1.3 us where each is a function of its own, which is 5 s at the most.
+// which is 1 s at the most.
 std::vector<ScannedRange> ScanCode(CodeToScan code);
 
 }  // namespace ksym

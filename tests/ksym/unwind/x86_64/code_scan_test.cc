@@ -141,7 +141,9 @@ TEST(ScanCodeTest, BoundsInstructions) {
 TEST(ScanCodeTest, BoundsGuesses) {
   // ret, then a function that nothing names: many times inc %eax; ret
   std::string code = "\xc3";
-  for (size_t i = 1; i < kMaxGuessSteps; ++i) code += "\xff\xc0";
+  for (size_t i = kStrandSteps + 1; i < kMaxGuessSteps; ++i) {
+    code += "\xff\xc0";
+  }
   code += "\xc3";
   EXPECT_EQ(RspAt(Scan(code, {0}), 1), 8);
   code.insert(1, "\xff\xc0");
@@ -164,8 +166,19 @@ TEST(ScanCodeTest, BoundsSteps) {
     all += kLast;
     return RspAt(Scan(all, {}, kBounds), static_cast<uint32_t>(all.size() - 1));
   };
-  EXPECT_EQ(rsp_in_last(left - kLast.size()), 8);
-  EXPECT_EQ(rsp_in_last(left - kLast.size() + 1), -1);
+  const size_t before = left - kLast.size() - 2 * kStrandSteps;
+  EXPECT_EQ(rsp_in_last(before), 8);
+  EXPECT_EQ(rsp_in_last(before + 1), -1);
+}
+
+// To begin a function counts as well, so that many small ones cost no more than
+// a few large ones.
+TEST(ScanCodeTest, BoundsFunctions) {
+  constexpr uint32_t kFunctions = 1000;
+  constexpr ScanBounds kBounds = {.steps = kFunctions * (kStrandSteps + 1)};
+  const auto ranges = Scan(std::string(2 * kFunctions, '\xc3'), {}, kBounds);
+  EXPECT_EQ(RspAt(ranges, kFunctions - 1), 8);
+  EXPECT_EQ(RspAt(ranges, kFunctions), -1);
 }
 
 // So often something may turn out to be wrong that had been thought to be
