@@ -83,10 +83,10 @@ static __always_inline int cpython_see_state(struct runtime_state *st)
 }
 
 /*
- * The next state of an interpreter other than `own`, or the next interpreter. A
+ * The next state of an interpreter other than the own one, or the next one. A
  * global function, which the verifier walks once and not for each step.
  */
-__noinline int cpython_search_step(__u64 own, __u32 is_first)
+__noinline int cpython_search_step(__u32 is_first)
 {
 	struct runtime_state *st;
 	__u32 place = scratch_place();
@@ -111,7 +111,7 @@ __noinline int cpython_search_step(__u64 own, __u32 is_first)
 	if (interpreter & 7)
 		return CPYTHON_NOT_CLEAR;
 	st->at_interpreter = interpreter;
-	if (interpreter != own &&
+	if (interpreter != st->own_interpreter &&
 	    !cpython_read(interpreter + st->layout.interpreter_threads,
 			  &st->at_state, sizeof(st->at_state)))
 		return CPYTHON_NOT_CLEAR;
@@ -119,12 +119,12 @@ __noinline int cpython_search_step(__u64 own, __u32 is_first)
 }
 
 /* Some steps of the search: a loop in a loop is walked once by the verifier. */
-__noinline int cpython_search_steps(__u64 own, __u32 are_first)
+__noinline int cpython_search_steps(__u32 are_first)
 {
 	int seen = CPYTHON_MORE_STATES;
 
 	for (int i = 0; i < CPYTHON_STATES_AT_ONCE; i++) {
-		seen = cpython_search_step(own, are_first && i == 0);
+		seen = cpython_search_step(are_first && i == 0);
 		if (seen != CPYTHON_MORE_STATES)
 			break;
 	}
@@ -133,22 +133,19 @@ __noinline int cpython_search_steps(__u64 own, __u32 are_first)
 
 /*
  * The state of another interpreter than the bound state's that has frames; 0:
- * there is none; or CPYTHON_STATE_UNKNOWN. A global function, which the
- * verifier walks once.
+ * there is none; or CPYTHON_STATE_UNKNOWN. Inlined, as another call would be
+ * too much for the BPF stack where waits are sampled.
  */
-__noinline __u64 cpython_search(__u64 bound)
+static __always_inline __u64 cpython_search(struct runtime_state *st,
+					    __u64 bound)
 {
 	int seen = CPYTHON_MORE_STATES;
-	struct runtime_state *st;
-	__u32 place = scratch_place();
-	__u64 own = 0;
 
-	st = bpf_map_lookup_elem(&runtime_scratch, &place);
-	if (!st ||
-	    !cpython_read(bound + CPYTHON_INTERPRETER, &own, sizeof(own)))
+	if (!cpython_read(bound + CPYTHON_INTERPRETER, &st->own_interpreter,
+			  sizeof(st->own_interpreter)))
 		return CPYTHON_STATE_UNKNOWN;
 	for (int i = 0; i < CPYTHON_MAX_STATES / CPYTHON_STATES_AT_ONCE; i++) {
-		seen = cpython_search_steps(own, i == 0);
+		seen = cpython_search_steps(i == 0);
 		if (seen != CPYTHON_MORE_STATES)
 			break;
 	}
@@ -177,10 +174,8 @@ static __always_inline bool cpython_is_inside(const struct runtime_state *st,
  * which of two states is the inner one: the bound one's are left out there.
  */
 static __always_inline __u64 cpython_waiting_state(struct runtime_state *st,
-						   __u64 bound)
+						   __u64 bound, __u64 other)
 {
-	__u64 other = cpython_search(bound);
-
 	if (!other)
 		return bound;
 	if (other == CPYTHON_STATE_UNKNOWN ||
@@ -207,13 +202,14 @@ static __always_inline __u64 cpython_state(struct runtime_state *st)
 	bound = cpython_thread(1);
 	if (!bound)
 		return running;
-	if (!running && st->layout.runs != CPYTHON_RUNS_TO_SHIM)
-		return cpython_waiting_state(st, bound);
 	if (running && running != bound) {
 		st->outer = bound;
 		return running;
 	}
-	other = cpython_search(bound);
+	/* For both cases at one place, as it is inlined. */
+	other = cpython_search(st, bound);
+	if (!running && st->layout.runs != CPYTHON_RUNS_TO_SHIM)
+		return cpython_waiting_state(st, bound, other);
 	if (other != CPYTHON_STATE_UNKNOWN)
 		st->outer = other;
 	return bound;

@@ -105,8 +105,9 @@ struct runtime_state {
 	__u64 thread; /* pthread_self() */
 	/* The thread's state whose frames come behind the others; 0: none. */
 	__u64 outer;
-	/* How far a search for its states is: the interpreter, the next of its
-	 * states, or 0, and the state that was found. */
+	/* How far a search for its states is: the interpreter that is left out,
+	 * the one that is looked into, its next state or 0, and the result. */
+	__u64 own_interpreter;
 	__u64 at_interpreter;
 	__u64 at_state;
 	__u64 found_state;
