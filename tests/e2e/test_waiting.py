@@ -182,18 +182,21 @@ class WaitingTest(harness.E2eTest):
         # thinned out one that is taken stands for several, by chance. A row
         # tells the mean of what its stacks stand for only: they differ, which
         # makes the variance larger (60 % where half stand for one and half
-        # for four).
-        variance = collections.defaultdict(lambda: LIFE_SECONDS * HZ / 4)
+        # for four). How much a stack stands for is judged by those of all
+        # threads: one that chance left without large ones has too small a sum
+        # and would show too small a variance as well.
+        all_points = excess = 0
         for stack in document.stacks:
-            name = names.get(stack["tid"])
             points = stack.get("value", 0) / PERIOD_NS
-            sampled[name] += stack.get("value", 0)
-            variance[name] += (THINNED_SPREAD * points
-                               * max(points / stack["count"] - 1, 0))
+            sampled[names.get(stack["tid"])] += stack.get("value", 0)
+            all_points += points
+            excess += points * max(points / stack["count"] - 1, 0)
+        thinned = THINNED_SPREAD * excess / all_points
         for name in said:
             with self.subTest(name):
                 waited = times[name].runnable + times[name].blocked
-                sigma = PERIOD_NS * math.sqrt(variance[name])
+                variance = LIFE_SECONDS * HZ / 4 + thinned * waited / PERIOD_NS
+                sigma = PERIOD_NS * math.sqrt(variance)
                 self.assertLess(abs(sampled[name] - waited),
                                 3.5 * sigma + 6e6)
         with self.subTest("sleeper"):
