@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "daemon/profile/mapped_object.h"
-#include "daemon/profile/wait_text.h"
+#include "daemon/profile/raw_frame_text.h"
 #include "ksym/markup/markup_writer.h"
 
 namespace profd {
@@ -179,7 +179,7 @@ class Writer {
   void ForEachAddress(StackId id, const Function& function) const {
     bool is_first = true;
     ForEachRawFrame(id, [&](const RawFrame& frame) {
-      if (frame.kind == kNativeCode) function(frame.value, is_first);
+      if (frame.is_address()) function(frame.value, is_first);
       is_first = false;
     });
   }
@@ -226,45 +226,18 @@ class Writer {
     for (const StackId id : {sample.kernel_stack, sample.user_stack}) {
       auto code = ksym::MarkupCode::kPrecise;
       ForEachRawFrame(id, [&](const RawFrame& frame) {
-        if (frame.kind == kNativeCode) {
+        // Markup has addresses only.
+        if (frame.is_address()) {
           ksym::AppendMarkupFrame(number++, {frame.value}, code, out);
-          out += '\n';
         } else {
-          AppendOther(frame, out);
+          out += RawFrameText(frame, capture_.profile, style_);
         }
+        out += '\n';
         code = ksym::MarkupCode::kReturnAddress;
       });
       WriteState(id);
     }
     out_.PassOn();
-  }
-
-  // Markup has addresses only, and those of a waker are of another process.
-  void AppendOther(const RawFrame& frame, std::string& out) const {
-    if (frame.kind == kWaitReason) {
-      out += WaitText(WaitReasonOf(frame)) + '\n';
-    } else if (frame.kind == kWaker) {
-      out += WakerText(frame.value) + '\n';
-    } else {
-      fmt::format_to(std::back_inserter(out), "[frame of kind {}]\n",
-                     frame.kind);
-    }
-  }
-
-  std::string WakerText(WakerId id) const {
-    const auto found = capture_.profile.wakers.find(id);
-    if (found == capture_.profile.wakers.end()) {
-      return std::string(kNoWakerMark);
-    }
-    const RawWaker& waker = found->second;
-    if (waker.is_interrupt) return "[woken by interrupt]";
-    std::string text =
-        fmt::format("[woken by {}, process {}", PlainText(waker.comm.view()),
-                    waker.process.pid);
-    if (by_ == OutputOptions::By::kTid && waker.tid != 0) {
-      text += fmt::format(", thread {}", waker.tid);
-    }
-    return text + ']';
   }
 
   // What is missing of a stack.
@@ -286,6 +259,8 @@ class Writer {
   const OutputOptions::By by_;
   const SampleKind& kind_ = capture_.profile.metadata.kinds[kind_id_];
   const std::string unit_ = PlainText(UnitName(kind_));
+  const RawFrameStyle style_ = {.with_threads = by_ == OutputOptions::By::kTid,
+                                .plain = &PlainText};
   const ModuleIndex index_;
   OutputBuffer& out_;
 };

@@ -60,6 +60,9 @@ struct RawFrame {
   uint64_t unit = 0;
   uint64_t value = 0;
 
+  // Native code: `value` is all that there is to name it by.
+  bool is_address() const { return kind == kNativeCode; }
+
   friend bool operator==(const RawFrame&, const RawFrame&) = default;
 };
 
