@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/profile/raw_frame_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -37,12 +35,10 @@ std::string WakerText(const Source& source) {
   if (found == wakers.end()) return std::string(kNoWakerMark);
   const RawWaker& waker = found->second;
   if (waker.is_interrupt) return "[woken by interrupt]";
-  const RawFrameStyle& style = source.style;
-  std::string text =
-      fmt::format("[woken by {}, process {}", style.plain(waker.comm.view()),
-                  waker.process.pid);
-  if (style.with_threads && waker.tid != 0) {
-    text += fmt::format(", thread {}", waker.tid);
+  std::string text = "[woken by " + source.style.plain(waker.comm.view()) +
+                     ", process " + std::to_string(waker.process.pid);
+  if (source.style.with_threads && waker.tid != 0) {
+    text += ", thread " + std::to_string(waker.tid);
   }
   return text + ']';
 }
@@ -55,7 +51,9 @@ constexpr std::array kRows = {Row{kWaitReason, &ReasonText},
 std::string RawFrameText(const RawFrame& frame, const RawProfile& profile,
                          const RawFrameStyle& style) {
   const auto* const row = std::ranges::find(kRows, frame.kind, &Row::kind);
-  if (row == kRows.end()) return fmt::format("[frame of kind {}]", frame.kind);
+  if (row == kRows.end()) {
+    return "[frame of kind " + std::to_string(frame.kind) + ']';
+  }
   return row->text({frame, profile, style});
 }
 

@@ -9,6 +9,7 @@
 
 namespace profd {
 
+// How such texts are written.
 struct RawFrameStyle {
   bool with_threads = false;  // a waker's thread is told
   // What may stand of a command, which its owner chose.
