@@ -60,8 +60,11 @@ static __always_inline bool cpython_has_frame(const struct runtime_state *st,
 #define CPYTHON_ALL_SEEN    1
 #define CPYTHON_NOT_CLEAR   2
 
-/* Steps of a search that the verifier walks together; it walks 16 + 16. */
+/* Steps of a search that are a global function of their own: the verifier walks
+ * that one once, and so 16 + 16 steps. */
 #define CPYTHON_STATES_AT_ONCE 16
+_Static_assert(CPYTHON_MAX_STATES % CPYTHON_STATES_AT_ONCE == 0,
+	       "steps that are left over");
 
 /* The state at st->at_state, and on to the next one. */
 static __always_inline int cpython_see_state(struct runtime_state *st)
@@ -118,7 +121,7 @@ __noinline int cpython_search_step(__u32 is_first)
 	return CPYTHON_MORE_STATES;
 }
 
-/* Some steps of the search: a loop in a loop is walked once by the verifier. */
+/* CPYTHON_STATES_AT_ONCE steps of the search. */
 __noinline int cpython_search_steps(__u32 are_first)
 {
 	int seen = CPYTHON_MORE_STATES;

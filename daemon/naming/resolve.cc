@@ -213,7 +213,7 @@ class Resolver::Interval {
         place = FrameCache::Place::kCaller;
         return;
       }
-      if (raw.kind != kNativeCode) {
+      if (!raw.is_address()) {
         const RuntimeKind kind = RuntimeKindOf(raw.kind);
         is_of_interpreter = kind.has_interpreter;
         if (raw.kind == kWaker) {
@@ -276,7 +276,7 @@ class Resolver::Interval {
   std::string InterruptText(StackId kernel_stack) {
     const auto stack = raw_.stacks.Find(kernel_stack);
     const std::string name = stack ? resolver_.kernel_.InterruptOf(*stack) : "";
-    return name.empty() ? "[woken by interrupt]"
+    return name.empty() ? std::string(kInterruptMark)
                         : "[woken by interrupt: " + name + "]";
   }
 

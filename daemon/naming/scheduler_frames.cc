@@ -42,7 +42,7 @@ size_t SchedulerFrames::Count(const PackedStack& stack,
   size_t found = 0;
   bool has_switch = false;
   ForEachFrame(stack, [&](const RawFrame& raw) {
-    if (++at > kMaxFrames || raw.kind != kNativeCode) return;
+    if (++at > kMaxFrames || !raw.is_address()) return;
     // Nothing else may lie between the switch and what led to it.
     if (has_switch && at != found + 1) return;
     const Part part = PartOf(raw.value, is_one_of);

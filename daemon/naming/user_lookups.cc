@@ -32,7 +32,7 @@ UserLookups::UserLookups(std::shared_ptr<const RawProfile> part)
       if (!stack) continue;
       auto place = FrameCache::Place::kLeaf;
       ForEachFrame(*stack, [&](const RawFrame& frame) {
-        if (frame.kind == kNativeCode) {
+        if (frame.is_address()) {
           found.push_back(LookupAddress(frame.value, place));
         }
         place = FrameCache::Place::kCaller;

@@ -34,7 +34,7 @@ std::string WakerText(const Source& source) {
   const auto found = wakers.find(source.frame.value);
   if (found == wakers.end()) return std::string(kNoWakerMark);
   const RawWaker& waker = found->second;
-  if (waker.is_interrupt) return "[woken by interrupt]";
+  if (waker.is_interrupt) return std::string(kInterruptMark);
   std::string text = "[woken by " + source.style.plain(waker.comm.view()) +
                      ", process " + std::to_string(waker.process.pid);
   if (source.style.with_threads && waker.tid != 0) {

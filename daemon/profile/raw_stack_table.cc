@@ -163,7 +163,7 @@ RawStack RawStackTable::Get(StackId id) const {
                     .end = packed.end,
                     .used_frame_pointers = packed.used_frame_pointers};
   ForEachFrame(packed, [&](const RawFrame& frame) {
-    if (frame.kind == kNativeCode) stack.frames.push_back(frame.value);
+    if (frame.is_address()) stack.frames.push_back(frame.value);
   });
   return stack;
 }

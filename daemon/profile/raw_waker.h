@@ -18,6 +18,8 @@ inline constexpr RawFrameKind kWaker = 0x21;
 
 // The mark in place of a waker's command where nobody was seen to end the wait.
 inline constexpr std::string_view kNoWakerMark = "[waker unknown]";
+// The same where it was an interrupt, of which nothing tells which one it was.
+inline constexpr std::string_view kInterruptMark = "[woken by interrupt]";
 
 // Within one capture no number is used twice.
 using WakerId = uint64_t;
