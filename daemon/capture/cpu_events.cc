@@ -26,20 +26,24 @@ ksym::Status CpuEvents::Add(uint32_t cpu) {
   auto attached = event->AttachProgram(program_fd_);
   if (attached && enabled_) attached = event->Enable();
   if (!attached) return attached;
-  events_.emplace(cpu, std::move(*event));
+  events_.emplace(cpu, Entry{.event = std::move(*event), .pulse = {}});
   return {};
 }
 
 ksym::Status CpuEvents::Follow(const CpuList& online) {
   const CpuList present = wanted_ ? Intersect(*wanted_, online) : online;
-  std::erase_if(events_, [&](const auto& entry) {
-    if (std::ranges::binary_search(present, entry.first)) return false;
-    // Its clock is read before it is closed, or the sum would go back.
-    const SamplingEvent::Times times = entry.second.ReadTimes();
+  for (auto next = events_.begin(); next != events_.end();) {
+    const auto member = next++;
+    auto& [cpu, entry] = *member;
+    const bool is_present = std::ranges::binary_search(present, cpu);
+    if (is_present && !enabled_) continue;
+    const EventTimes times = entry.event.ReadTimes();
+    if (is_present && entry.pulse.Beats(times)) continue;
+    // What it ran is kept, or the sum would go back.
     closed_.enabled_ns += times.enabled_ns;
     closed_.running_ns += times.running_ns;
-    return true;
-  });
+    events_.erase(member);
+  }
   for (const uint32_t cpu : present) {
     if (events_.contains(cpu)) continue;
     auto added = Add(cpu);
@@ -51,8 +55,8 @@ ksym::Status CpuEvents::Follow(const CpuList& online) {
 ksym::Status CpuEvents::Enable() {
   // First, so that events of CPUs that come later begin at once.
   enabled_ = true;
-  for (auto& [cpu, event] : events_) {
-    auto enabled = event.Enable();
+  for (auto& [cpu, entry] : events_) {
+    auto enabled = entry.event.Enable();
     if (!enabled) return enabled;
   }
   return {};
@@ -61,13 +65,13 @@ ksym::Status CpuEvents::Enable() {
 void CpuEvents::Disable() {
   // Events of CPUs that come now stay silent.
   enabled_ = false;
-  for (auto& [cpu, event] : events_) event.Disable();
+  for (auto& [cpu, entry] : events_) entry.event.Disable();
 }
 
-SamplingEvent::Times CpuEvents::ReadTimes() const {
-  SamplingEvent::Times sum = closed_;
-  for (const auto& [cpu, event] : events_) {
-    const SamplingEvent::Times times = event.ReadTimes();
+EventTimes CpuEvents::ReadTimes() const {
+  EventTimes sum = closed_;
+  for (const auto& [cpu, entry] : events_) {
+    const EventTimes times = entry.event.ReadTimes();
     sum.enabled_ns += times.enabled_ns;
     sum.running_ns += times.running_ns;
   }
@@ -76,7 +80,7 @@ SamplingEvent::Times CpuEvents::ReadTimes() const {
 
 CpuList CpuEvents::cpus() const {
   CpuList list;
-  for (const auto& [cpu, event] : events_) list.push_back(cpu);
+  for (const auto& [cpu, entry] : events_) list.push_back(cpu);
   return list;
 }
 

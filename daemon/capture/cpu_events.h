@@ -18,17 +18,23 @@ class CpuEvents {
             std::optional<CpuList> wanted, int program_fd);
 
   // Opens events on the CPUs of `online` that have none and closes those of
-  // CPUs that left. One that fails because its CPU is gone again is left out;
-  // any other failure is an error.
+  // CPUs that left, also of one that left and came back since the last call.
+  // One that fails because its CPU is gone again is left out; any other failure
+  // is an error.
   ksym::Status Follow(const CpuList& online);
   ksym::Status Enable();
   void Disable();
 
   // Sums over all CPUs, also those that left.
-  SamplingEvent::Times ReadTimes() const;
+  EventTimes ReadTimes() const;
   CpuList cpus() const;
 
  private:
+  struct Entry {
+    SamplingEvent event;
+    EventPulse pulse;
+  };
+
   ksym::Status Add(uint32_t cpu);
 
   EventSpec spec_;
@@ -37,8 +43,8 @@ class CpuEvents {
   std::optional<CpuList> wanted_;
   int program_fd_;
   bool enabled_ = false;
-  std::map<uint32_t, SamplingEvent> events_;
-  SamplingEvent::Times closed_;  // of CPUs that left
+  std::map<uint32_t, Entry> events_;
+  EventTimes closed_;  // of CPUs that left
 };
 
 }  // namespace profd

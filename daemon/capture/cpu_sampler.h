@@ -30,9 +30,7 @@ class CpuSampler : public Sampler {
   ksym::Result<profile_stats> ReadStats(uint32_t set) override {
     return object_.ReadStats(set);
   }
-  SamplingEvent::Times ReadTimes() const override {
-    return events_.ReadTimes();
-  }
+  EventTimes ReadTimes() const override { return events_.ReadTimes(); }
   CpuList cpus() const override { return events_.cpus(); }
 
  private:

@@ -54,7 +54,7 @@ void IntervalAccounts::CountTimes(const Samplers& samplers, uint64_t now_ns,
                                   Accounting& accounting) {
   if (now_ns - times_read_ns_ < kTimesPeriodNs) return;
   times_read_ns_ = now_ns;
-  const SamplingEvent::Times times = samplers.ReadTimes();
+  const EventTimes times = samplers.ReadTimes();
   accounting.time_enabled_ns = times.enabled_ns - times_.enabled_ns;
   accounting.time_running_ns = times.running_ns - times_.running_ns;
   times_ = times;

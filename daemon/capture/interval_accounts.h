@@ -42,7 +42,7 @@ class IntervalAccounts {
   uint64_t lost_reports_ = 0;
   uint64_t histories_dropped_ = 0;
   uint64_t copies_refused_ = 0;
-  SamplingEvent::Times times_;
+  EventTimes times_;
   uint64_t times_read_ns_ = 0;
 };
 

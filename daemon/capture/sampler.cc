@@ -97,10 +97,10 @@ ksym::Result<profile_stats> Samplers::ReadStats(uint32_t set) {
   return sum;
 }
 
-SamplingEvent::Times Samplers::ReadTimes() const {
-  SamplingEvent::Times sum;
+EventTimes Samplers::ReadTimes() const {
+  EventTimes sum;
   for (const Member& member : members_) {
-    const SamplingEvent::Times times = member.sampler->ReadTimes();
+    const EventTimes times = member.sampler->ReadTimes();
     sum.enabled_ns += times.enabled_ns;
     sum.running_ns += times.running_ns;
   }

@@ -9,7 +9,7 @@
 #include "bpf/profile_abi.h"
 #include "daemon/capture/sampled_count.h"
 #include "daemon/perf/cpu_list.h"
-#include "daemon/perf/perf_event.h"
+#include "daemon/perf/event_times.h"
 #include "daemon/profile/sample_kind.h"
 #include "ksym/base/result.h"
 
@@ -58,7 +58,7 @@ class Sampler {
 
   // How long it was to run and ran, summed up over the CPUs; zeros: no clock
   // tells. May interrupt the CPUs.
-  virtual SamplingEvent::Times ReadTimes() const { return {}; }
+  virtual EventTimes ReadTimes() const { return {}; }
   // Where it runs; empty: it is bound to none.
   virtual CpuList cpus() const { return {}; }
 };
@@ -83,7 +83,7 @@ class Samplers {
   ksym::Status ReadThreads(const Sampler::RecordTaker& take);
   ksym::Result<bool> ReadSleepers(const Sampler::RecordTaker& take);
   ksym::Result<profile_stats> ReadStats(uint32_t set);
-  SamplingEvent::Times ReadTimes() const;
+  EventTimes ReadTimes() const;
   // Where the first one runs.
   CpuList cpus() const;
 

@@ -118,8 +118,7 @@ ksym::Result<SamplingEvent> SamplingEvent::Open(const EventSpec& spec,
   // It has no program yet; Enable() comes when all CPUs have theirs.
   attr.disabled = 1;
   attr.exclude_idle = idle == IdleSamples::kExclude ? 1 : 0;
-  attr.read_format =
-      PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  attr.read_format = kEventTimesFormat;
   if (rate.frequency_hz != 0) {
     attr.freq = 1;
     attr.sample_freq = rate.frequency_hz;
@@ -150,16 +149,6 @@ ksym::Status SamplingEvent::Enable() {
 void SamplingEvent::Disable() {
   // Fails only for a descriptor that is not an event.
   ::ioctl(fd_.get(), PERF_EVENT_IOC_DISABLE, 0);
-}
-
-SamplingEvent::Times SamplingEvent::ReadTimes() const {
-  struct {
-    // The count comes first, wanted or not (perf_event_open(2), "Reading
-    // results").
-    uint64_t value, enabled_ns, running_ns;
-  } data = {};
-  if (::read(fd_.get(), &data, sizeof(data)) != sizeof(data)) return {};
-  return {data.enabled_ns, data.running_ns};
 }
 
 ksym::Result<EventSpec> ChooseEvent(std::string_view wish, SamplingRate rate,

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/perf/event_times.h"
 #include "ksym/base/result.h"
 #include "ksym/base/unique_fd.h"
 
@@ -44,12 +45,7 @@ class SamplingEvent {
   // When it returns, no program runs because of this event any more.
   void Disable();
 
-  struct Times {
-    uint64_t enabled_ns = 0;
-    uint64_t running_ns = 0;
-  };
-  // Zeros when the event cannot be read.
-  Times ReadTimes() const;
+  EventTimes ReadTimes() const { return ReadEventTimes(fd_.get()); }
   uint32_t cpu() const { return cpu_; }
 
  private:

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "daemon/base/now_ns.h"
+#include "daemon/perf/event_times.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {
@@ -31,6 +32,7 @@ perf_event_attr Attributes(SideBand::Options options, LostReport::Of of,
   // It counts nothing: an event that is there for its reports alone.
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_DUMMY;
+  attr.read_format = kEventTimesFormat;
   // Each record ends with these (sample_id_all).
   attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
   attr.sample_id_all = 1;
@@ -78,6 +80,9 @@ class SideBand::Ring {
   ~Ring() { ::munmap(memory_, size_.page + size_.bytes); }
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
+
+  // False: its CPU left since the last call, also if it is back.
+  bool IsAlive() { return pulse_.Beats(ReadEventTimes(fd_.get())); }
 
   // True when it was a quarter full.
   bool Read(std::vector<SideBandEvent>& events) {
@@ -183,6 +188,7 @@ class SideBand::Ring {
   }
 
   ksym::UniqueFd fd_;
+  EventPulse pulse_;
   void* memory_;
   Size size_;
   LostReport::Of of_;
@@ -217,14 +223,18 @@ ksym::Result<SideBand::Rings> SideBand::Open(uint32_t cpu, size_t cpus) const {
 }
 
 ksym::Status SideBand::Follow(const CpuList& online) {
-  // The event of a CPU that left is dead, also when the CPU comes back.
-  std::erase_if(rings_, [&](auto& entry) {
-    if (std::ranges::binary_search(online, entry.first)) return false;
+  for (auto next = rings_.begin(); next != rings_.end();) {
+    const auto member = next++;
+    auto& [cpu, rings] = *member;
+    // Both rings of a CPU die with it.
+    if (std::ranges::binary_search(online, cpu) && rings.processes->IsAlive()) {
+      continue;
+    }
     // What happened before it left counts.
-    entry.second.processes->Read(waiting_);
-    if (entry.second.mappings) entry.second.mappings->Read(waiting_);
-    return true;
-  });
+    rings.processes->Read(waiting_);
+    if (rings.mappings) rings.mappings->Read(waiting_);
+    rings_.erase(member);
+  }
   for (const uint32_t cpu : online) {
     if (rings_.contains(cpu)) continue;
     auto rings = Open(cpu, online.size());

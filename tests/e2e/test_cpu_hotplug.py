@@ -53,6 +53,23 @@ class CpuHotplugTest(harness.E2eTest):
             document.metadata["cpus"],
             harness.read_text("/sys/devices/system/cpu/online").strip())
 
+    def test_goes_and_comes_unseen(self):
+        # A profiler that had no time while a CPU was away samples it again.
+        running = self.background("-F", 299, "--format", "json", "--by", "pid")
+        running.wait_started()
+        running.signal(signal.SIGSTOP)
+        self.addCleanup(running.process.kill)
+        self.take_away()
+        self.bring_back()
+        running.signal(signal.SIGCONT)
+        spin = self.workload("spin")
+        os.sched_setaffinity(spin.pid, {1})
+        time.sleep(4)
+        running.signal(signal.SIGINT)
+        run = running.finish()
+        self.assertEqual(run.status, 0, str(run))
+        self.assertIn(spin.pid, harness.Document(run.stdout).pids())
+
     def test_the_only_one_goes(self):
         # A capture of one CPU goes on, without samples, while it is away.
         running = self.background("-F", 299, "--format", "json", "-C", "1")

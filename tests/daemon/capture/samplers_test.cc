@@ -51,13 +51,13 @@ class FakeSampler : public Sampler {
     if (!done) return ksym::Fail(std::move(done.error()));
     return set == 1 ? std::bit_cast<profile_stats>(stats) : profile_stats{};
   }
-  SamplingEvent::Times ReadTimes() const override { return times; }
+  EventTimes ReadTimes() const override { return times; }
   CpuList cpus() const override { return on_cpus; }
 
   std::string failing;  // the step that fails
   std::vector<SampledCount> counts;
   Counters stats = {};
-  SamplingEvent::Times times;
+  EventTimes times;
   CpuList on_cpus;
 
  private:
