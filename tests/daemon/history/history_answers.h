@@ -80,6 +80,12 @@ inline std::string FrameText(const Profile& profile, FrameId id) {
 inline std::map<std::string, std::pair<uint64_t, uint64_t>> SamplesOf(
     const Profile& profile) {
   std::map<std::string, std::pair<uint64_t, uint64_t>> samples;
+  // Once for all stacks that they are in: under sanitizers this takes long.
+  std::vector<std::string> frames;
+  frames.reserve(profile.frames.size());
+  for (FrameId id = 0; id < profile.frames.size(); ++id) {
+    frames.push_back(FrameText(profile, id));
+  }
   for (const ProfileSample& sample : profile.samples) {
     std::string text = fmt::format(
         "{} {} {} {} {} {} {} {}", profile.String(sample.comm), sample.pid,
@@ -89,7 +95,7 @@ inline std::map<std::string, std::pair<uint64_t, uint64_t>> SamplesOf(
     for (const CallStackId stack : {sample.user, sample.kernel}) {
       text += "\n--";
       for (const FrameId frame : profile.Stack(stack)) {
-        text += "\n" + FrameText(profile, frame);
+        text += "\n" + frames[frame];
       }
     }
     auto& [count, value] = samples[text];

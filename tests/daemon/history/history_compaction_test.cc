@@ -10,6 +10,7 @@
 #include "daemon/history/segment_merger.h"
 #include "daemon/history/table_check.h"
 #include "tests/daemon/history/history_answers.h"
+#include "tests/ksym/sanitized.h"
 
 namespace profd::history {
 namespace {
@@ -191,6 +192,7 @@ TEST(HistoryCompaction, HoldsToWhatAFileMayHave) {
 
 // What does not fit is the beginning of the next file.
 TEST(HistoryCompaction, MakesSeveralFilesOfALargeHour) {
+  if (ksym::kIsSanitized) GTEST_SKIP() << "takes too long with a sanitizer";
   const TemporaryDirectory directory;
   {
     // Names of 13 MiB each; one file takes two of them.

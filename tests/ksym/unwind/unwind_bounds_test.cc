@@ -16,6 +16,7 @@
 #include "ksym/unwind/unwind_table.h"
 #include "ksym/unwind/x86_64/undescribed_code.h"
 #include "tests/ksym/elf/elf_builder.h"
+#include "tests/ksym/sanitized.h"
 #include "tests/ksym/unwind/cfi_builder.h"
 
 namespace ksym {
@@ -50,6 +51,7 @@ std::string WithFunctions(size_t count) {
 // As many functions as there may be have a table, and with one more there is
 // none.
 TEST(UnwindBoundsTest, Functions) {
+  if (kIsSanitized) GTEST_SKIP() << "takes too long with a sanitizer";
   const auto most =
       BuildSectionTable(SectionOf(WithFunctions(kMaxFrameEntries)), kExtent);
   ASSERT_TRUE(most) << most.error().message();
@@ -99,6 +101,7 @@ TEST(UnwindBoundsTest, CommonEntries) {
 // As many rows as there may be are kept, and not one more: of a function with a
 // row for each byte, and one behind it.
 TEST(UnwindBoundsTest, Rows) {
+  if (kIsSanitized) GTEST_SKIP() << "takes too long with a sanitizer";
   for (const size_t rows : {kMaxUnwindRows, kMaxUnwindRows + 1}) {
     // advance_loc 1, def_cfa_offset 16 or 8: a row each.
     std::string instructions;
