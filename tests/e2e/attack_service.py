@@ -23,6 +23,7 @@ import contextlib
 import ctypes
 import glob
 import json
+import math
 import os
 import pwd
 import random
@@ -155,8 +156,10 @@ class KnownLoad:
     def __init__(self, directory):
         self.program = directory + "/programs/calls"
         self.started = []
+        self.lives = []  # [pid, since when, until when] of each
         self.python = harness.Workload(["/usr/bin/python3", "-S", "-E", "-c",
                                         PYTHON])
+        self.lives.append([self.python.pid, time.time(), math.inf])
         self.turn()
 
     def turn(self):
@@ -169,11 +172,21 @@ class KnownLoad:
         with contextlib.suppress(OSError):  # where sessions share the CPUs
             harness.write_text("/proc/%d/autogroup" % load.pid, "-10")
         self.started.append((now, load))
+        self.lives.append([load.pid, time.time(), math.inf])
         if len(self.started) > 2:
-            self.started.pop(0)[1].stop()
+            _, oldest = self.started.pop(0)
+            next(life for life in reversed(self.lives)
+                 if life[0] == oldest.pid)[2] = time.time()
+            oldest.stop()
 
     def pids(self):
         return [load.pid for _, load in self.started] + [self.python.pid]
+
+    def pids_during(self, begin, end):
+        """Of those that lived all the while: a number that is free again may
+        be an attacker's."""
+        return {pid for pid, since, until in self.lives
+                if since <= begin and end <= until}
 
     def stop(self):
         for _, load in self.started:
@@ -193,9 +206,10 @@ class Seen:
         self.last_end = None
         self.gap = 0.0
 
-    def add(self, document, pids):
+    def add(self, document, load):
         meta = document["metadata"]
         begin = meta["start_unix_ns"] / 1e9
+        pids = load.pids_during(begin, begin + meta["duration_ns"] / 1e9)
         count = 0
         for stack in document["stacks"]:
             if stack["pid"] not in pids:
@@ -247,7 +261,6 @@ class Bench:
         self.receiver_port, self.receiver = self.start_receiver(
             users[USERS], random.Random(numbers.random()))
         self.load = KnownLoad(directory)
-        self.known_pids = set(self.load.pids())
         self.service = service_harness.Service(
             [service_harness.SERVICE, "--config", directory + "/config.json",
              "--frequency-hz", "49", "--interval-seconds", "1",
@@ -304,8 +317,7 @@ class Bench:
             if path in self.read:
                 continue
             self.read.add(path)
-            self.seen.add(json.loads(harness.read_bytes(path)),
-                          self.known_pids)
+            self.seen.add(json.loads(harness.read_bytes(path)), self.load)
 
     def expect(self, condition, message):
         if not condition and message not in self.wrong:
@@ -364,7 +376,6 @@ class Bench:
             for attacker in self.attackers:
                 attacker.turn()
             self.load.turn()
-            self.known_pids.update(self.load.pids())
             if elapsed >= next_check:
                 self.check(elapsed)
                 next_check += CHECK_SECONDS
