@@ -19,13 +19,18 @@ ASLEEP_THREADS = 10000
 
 
 def alternate(context, wanted, commands, measure):
-    """{name: [(without, beside)]}: in turns, each beside its own without."""
+    """{name: [(without, beside)]}: in turns. Each without is the mean of what was
+    before and behind, or what drifts would count as the program's."""
     figures = {name: [] for name in commands}
+    before = measure()
     for _ in range(wanted.alternations):
         for name, command in commands.items():
-            without = measure()
             with waits_programs.sampling(context, command):
-                figures[name].append((without, measure()))
+                beside = measure()
+            behind = measure()
+            figures[name].append(
+                ([sum(pair) / 2 for pair in zip(before, behind)], beside))
+            before = behind
     return figures
 
 

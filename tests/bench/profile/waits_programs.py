@@ -31,9 +31,8 @@ BPFTRACE_STOP = """  if (%s) {
     @kernel[tid] = kstack(perf);
   }"""
 START_SECONDS = 30
-# Tracepoints are patched in meanwhile.
-SETTLE_SECONDS = 0.3
-BPFTRACE_SETTLE_SECONDS = 1.5
+# Tracepoints are patched in meanwhile, and a profiler does what it does once.
+SETTLE_SECONDS = 1.5
 
 
 def own_command(context, *options):
@@ -105,13 +104,9 @@ class Sampling:
 
 
 @contextlib.contextmanager
-def sampling(context, command, settle=None):
+def sampling(context, command, settle=SETTLE_SECONDS):
     """While this is open the program samples. It is killed then, and unless
-    finish() was called what it found is nobody's. None: as long as it takes
-    until tracepoints are there."""
-    if settle is None:
-        settle = (BPFTRACE_SETTLE_SECONDS if command[0] == "unshare"
-                  else SETTLE_SECONDS)
+    finish() was called what it found is nobody's."""
     running = Sampling(context, command, settle)
     try:
         yield running

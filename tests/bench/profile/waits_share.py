@@ -67,7 +67,8 @@ def quota(context, wanted):
             with waits_programs.sampling(
                     context, waits_programs.own_command(
                         context, "--off-cpu", "-F", HZ, "--format", "json",
-                        "-v", "--by", "tid", "-p", spinner.pid)) as running:
+                        "-v", "--by", "tid", "-p", spinner.pid),
+                    settle=0) as running:
                 before = throttled_ns(cgroup)
                 time.sleep(max(wanted.seconds, 2))
                 throttled = throttled_ns(cgroup) - before
@@ -128,8 +129,8 @@ def share(context, wanted):
 
 def share_of(context, name, command, seconds):
     """{pid: [(what is in the report, life)]}, of threads that live on."""
-    with waits_programs.sampling(
-            context, command, None if name == "bpftrace" else 0) as running:
+    settle = waits_programs.SETTLE_SECONDS if name == "bpftrace" else 0
+    with waits_programs.sampling(context, command, settle) as running:
         tids = thread_ids() - {running.pid}
         before = ran_ns(tids)
         begin = time.monotonic()
