@@ -36,6 +36,7 @@ ksym::Status CpuEvents::Follow(const CpuList& online) {
     const auto member = next++;
     auto& [cpu, entry] = *member;
     const bool is_present = std::ranges::binary_search(present, cpu);
+    // The clock of an event that is silent stands, too.
     if (is_present && !enabled_) continue;
     const EventTimes times = entry.event.ReadTimes();
     if (is_present && entry.pulse.Beats(times)) continue;

@@ -20,7 +20,7 @@ class CpuEvents {
   // Opens events on the CPUs of `online` that have none and closes those of
   // CPUs that left, also of one that left and came back since the last call.
   // One that fails because its CPU is gone again is left out; any other failure
-  // is an error.
+  // is an error. Interrupts the CPUs, which takes some microseconds each.
   ksym::Status Follow(const CpuList& online);
   ksym::Status Enable();
   void Disable();

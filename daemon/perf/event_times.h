@@ -13,7 +13,7 @@ struct EventTimes {
   uint64_t running_ns = 0;
 };
 
-// What an event that is to be read so asks for as its read_format.
+// The read_format of an event that ReadEventTimes() reads.
 inline constexpr uint64_t kEventTimesFormat =
     PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 
@@ -26,8 +26,8 @@ EventTimes ReadEventTimes(int fd);
 // Nothing tells of that but its clock, which stands.
 class EventPulse {
  public:
-  // Of an event that is enabled: false when its clock has not gone on since the
-  // last call.
+  // False: the clock has not gone on since the last call. Only the clock of an
+  // event that is enabled goes on.
   bool Beats(const EventTimes& times);
 
  private:

@@ -108,7 +108,7 @@ class SideBand {
   // Opens rings on CPUs that have none and closes those of CPUs that left, also
   // of one that left and came back since the last call; what was in them is in
   // the next Read(). A CPU that is new since the last call counts as one whose
-  // reports were lost.
+  // reports were lost. Interrupts the CPUs, which takes some microseconds each.
   ksym::Status Follow(const CpuList& online);
   // Everything up to that time since the last call, sorted by time; later
   // reports wait for the next call. `until_ns`: of CLOCK_MONOTONIC, not later

@@ -21,6 +21,7 @@ import argparse
 import collections
 import contextlib
 import ctypes
+import dataclasses
 import glob
 import json
 import math
@@ -150,16 +151,24 @@ class Attacker:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
+@dataclasses.dataclass
+class Life:
+    """A process that had that pid from one time to another one."""
+    pid: int
+    begin: float
+    end: float = math.inf
+
+
 class KnownLoad:
     """Root's programs that are to be measured well."""
 
     def __init__(self, directory):
         self.program = directory + "/programs/calls"
         self.started = []
-        self.lives = []  # [pid, since when, until when] of each
+        self.lives = []  # of all that were started
         self.python = harness.Workload(["/usr/bin/python3", "-S", "-E", "-c",
                                         PYTHON])
-        self.lives.append([self.python.pid, time.time(), math.inf])
+        self.lives.append(Life(self.python.pid, time.time()))
         self.turn()
 
     def turn(self):
@@ -171,25 +180,24 @@ class KnownLoad:
         os.setpriority(os.PRIO_PROCESS, load.pid, -10)
         with contextlib.suppress(OSError):  # where sessions share the CPUs
             harness.write_text("/proc/%d/autogroup" % load.pid, "-10")
-        self.started.append((now, load))
-        self.lives.append([load.pid, time.time(), math.inf])
+        self.lives.append(Life(load.pid, time.time()))
+        self.started.append((now, load, self.lives[-1]))
         if len(self.started) > 2:
-            _, oldest = self.started.pop(0)
-            next(life for life in reversed(self.lives)
-                 if life[0] == oldest.pid)[2] = time.time()
+            _, oldest, life = self.started.pop(0)
+            life.end = time.time()
             oldest.stop()
 
     def pids(self):
-        return [load.pid for _, load in self.started] + [self.python.pid]
+        return [load.pid for _, load, _ in self.started] + [self.python.pid]
 
     def pids_during(self, begin, end):
-        """Of those that lived all the while: a number that is free again may
-        be an attacker's."""
-        return {pid for pid, since, until in self.lives
-                if since <= begin and end <= until}
+        """Pids of the programs that lived all the while. The pid of one that
+        has ended may be an attacker's by now."""
+        return {life.pid for life in self.lives
+                if life.begin <= begin and end <= life.end}
 
     def stop(self):
-        for _, load in self.started:
+        for _, load, _ in self.started:
             load.stop()
         self.python.stop()
 

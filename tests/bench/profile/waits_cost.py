@@ -19,8 +19,8 @@ ASLEEP_THREADS = 10000
 
 
 def alternate(context, wanted, commands, measure):
-    """{name: [(without, beside)]}: in turns. Each without is the mean of what was
-    before and behind, or what drifts would count as the program's."""
+    """{name: [(without, beside)]}: in turns. Each without is the mean of one run
+    before and one after: the machine drifts, which is not the program's cost."""
     figures = {name: [] for name in commands}
     before = measure()
     for _ in range(wanted.alternations):

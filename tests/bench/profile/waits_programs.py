@@ -31,7 +31,7 @@ BPFTRACE_STOP = """  if (%s) {
     @kernel[tid] = kstack(perf);
   }"""
 START_SECONDS = 30
-# Tracepoints are patched in meanwhile, and a profiler does what it does once.
+# Meanwhile tracepoints are patched in and the profiler's start-up ends.
 SETTLE_SECONDS = 1.5
 
 

@@ -338,8 +338,8 @@ static void Prepare(int spinners, bool more) {
 
 static void RunAll(void) {
   sem_init(&ended, 0, 0);
-  // Before the others (where that is allowed), or who was made first would come
-  // between the time that is noted and the thread that is made then.
+  // This thread must not be preempted between the time that it notes and the
+  // thread that it makes: the first ones spin. Fails without the privilege.
   sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK,
                      &(struct sched_param){.sched_priority = 1});
   for (int i = 0; i < kKinds; ++i) {
