@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/capture/interval_builder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bpf/profile_abi.h"
 #include "daemon/capture/runtime_records.h"
@@ -19,6 +22,12 @@ static_assert(kNoStack == PROFILE_STACK_NONE);
 static_assert(kFaultedStack == PROFILE_STACK_FAULT);
 static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
 static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
+
+// What a part has of the mappings of its processes, as parts may wait for a
+// symbolizer that hangs. An image of more mappings, and each one once those
+// that are whole have so many together, has those only that its stacks lead to.
+constexpr size_t kMaxWholeImage = 256;
+constexpr size_t kMaxWholeMappings = 8192;
 
 Comm CommOf(const profile_key& key) {
   return Comm({key.comm, sizeof(key.comm)});
@@ -99,9 +108,50 @@ void IntervalBuilder::AddImage(const ksym::ProcessId& asked,
              : images.contains(answer.id)) {
     return;
   }
+  const size_t count = sources_.watch.CountMappings(answer);
+  if (count > kMaxWholeImage || whole_mappings_ + count > kMaxWholeMappings) {
+    large_[answer.id] = answer;
+    images[answer.id] = {.id = answer.id, .mappings = {}};
+    return;
+  }
   auto mappings = sources_.watch.MappingsOf(answer);
   if (mappings.empty()) return;
+  whole_mappings_ += count;
+  large_.erase(answer.id);
   images[answer.id] = {.id = answer.id, .mappings = std::move(mappings)};
+}
+
+// After the last stack is known.
+void IntervalBuilder::AddMappingsInUse() {
+  std::map<ksym::ProcessId, std::vector<ksym::Address>> used;
+  const auto note = [&](const ksym::ProcessId& process, StackId stack) {
+    if (stack < kFirstStackId || !large_.contains(process)) return;
+    auto& addresses = used[process];
+    ForEachFrame(profile_.stacks.GetPacked(stack), [&](const RawFrame& frame) {
+      if (!frame.is_address()) return;
+      // A return address may be the first one behind its mapping.
+      addresses.push_back({frame.value - 1});
+      addresses.push_back({frame.value});
+    });
+  };
+  for (const RawSample& sample : profile_.samples) {
+    note(sample.process, sample.user_stack);
+  }
+  for (const auto& [id, waker] : profile_.wakers) {
+    note(waker.process, waker.user_stack);
+  }
+  for (auto& [process, addresses] : used) {
+    std::ranges::sort(addresses);
+    const auto doubles = std::ranges::unique(addresses);
+    addresses.erase(doubles.begin(), doubles.end());
+    profile_.images[process].mappings =
+        sources_.watch.MappingsOf(large_.at(process), addresses);
+  }
+}
+
+RawProfile IntervalBuilder::Finish() && {
+  if (!large_.empty()) AddMappingsInUse();
+  return std::move(profile_);
 }
 
 }  // namespace profd

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
-#include <utility>
 
 #include "daemon/capture/sampled_count.h"
 #include "daemon/profile/raw_profile.h"
@@ -39,7 +40,7 @@ class IntervalBuilder {
   // are not known. After the last Add().
   uint64_t AddWakers();
   // Samples, stacks and images, and of the accounting what Add() counted.
-  RawProfile Finish() && { return std::move(profile_); }
+  RawProfile Finish() &&;
 
  private:
   // False: it is not known.
@@ -48,11 +49,15 @@ class IntervalBuilder {
   ksym::ProcessId FindProcess(const ksym::ProcessId& asked, StackId user_stack);
   void AddImage(const ksym::ProcessId& asked,
                 const ProcessWatch::Answer& answer);
+  void AddMappingsInUse();
 
   const Sources sources_;
   const TakenSet taken_;
   RawProfile profile_;
   std::set<ksym::ProcessId> has_own_image_;
+  size_t whole_mappings_ = 0;  // of images that have all of theirs
+  // Images that get their mappings in the end, and whose those are.
+  std::map<ksym::ProcessId, ProcessWatch::Answer> large_;
 };
 
 }  // namespace profd

@@ -413,15 +413,48 @@ std::vector<ksym::Mapping> ProcessWatch::MappingsOf(
   const auto* known = history_.Mappings(answer.generation);
   if (known == nullptr) return {};
   std::vector<ksym::Mapping> mappings = *known;
-  for (const auto& change : history_.Changes(answer.generation)) {
-    if (change.time_ns < interval_begin_ns_) continue;
+  MarkReplaced(answer.generation, [](const auto&) { return true; }, mappings);
+  return mappings;
+}
+
+std::vector<ksym::Mapping> ProcessWatch::MappingsOf(
+    const Answer& answer, std::span<const ksym::Address> used) const {
+  const auto* known = history_.Mappings(answer.generation);
+  if (known == nullptr) return {};
+  std::vector<ksym::Mapping> mappings;
+  for (const ksym::Address address : used) {
+    // The addresses are sorted: one mapping's follow each other.
+    if (!mappings.empty() && address < mappings.back().end) continue;
+    const ksym::Mapping* const found = FindMapping(*known, address);
+    if (found != nullptr) mappings.push_back(*found);
+  }
+  MarkReplaced(
+      answer.generation,
+      [&](const auto& change) {
+        const auto next = std::ranges::lower_bound(used, change.start);
+        return next != used.end() && *next < change.end;
+      },
+      mappings);
+  return mappings;
+}
+
+template <typename Predicate>
+void ProcessWatch::MarkReplaced(ksym::ProcessHistory::GenerationId generation,
+                                const Predicate& is_wanted,
+                                std::vector<ksym::Mapping>& mappings) const {
+  for (const auto& change : history_.Changes(generation)) {
+    if (change.time_ns < interval_begin_ns_ || !is_wanted(change)) continue;
     ksym::Mapping replaced;
     replaced.start = change.start;
     replaced.end = change.end;
     replaced.path = ksym::kReplacedPath;
     ksym::InsertMapping(mappings, std::move(replaced));
   }
-  return mappings;
+}
+
+size_t ProcessWatch::CountMappings(const Answer& answer) const {
+  const auto* known = history_.Mappings(answer.generation);
+  return known == nullptr ? 0 : known->size();
 }
 
 std::span<const ksym::Mapping> ProcessWatch::MappingsAt(

@@ -106,6 +106,12 @@ class ProcessWatch {
   // the place of something else meanwhile, samples of both have the same
   // addresses: that has the path ksym::kReplacedPath. Cost: a copy.
   std::vector<ksym::Mapping> MappingsOf(const Answer& answer) const;
+  // Those of them that contain one of the addresses, which are sorted. Cost: a
+  // search for each, however many mappings there are.
+  std::vector<ksym::Mapping> MappingsOf(
+      const Answer& answer, std::span<const ksym::Address> used) const;
+  // How many there were at that first sample; 0 where they are not known.
+  size_t CountMappings(const Answer& answer) const;
 
   // The mappings that the process had then; those of the program before if
   // the address is in none of them, as it is within execve. Valid until the
@@ -137,6 +143,11 @@ class ProcessWatch {
   ksym::MapsLimits LimitsOfReading() const;
   void CountReading(const std::vector<ksym::Mapping>& mappings);
   void ForgetReadings();
+  // `is_wanted(change)`: which changes since the interval began to mark.
+  template <typename Predicate>
+  void MarkReplaced(ksym::ProcessHistory::GenerationId generation,
+                    const Predicate& is_wanted,
+                    std::vector<ksym::Mapping>& mappings) const;
   void NoteIfUnknown(uint32_t pid);
   void ReadUnknown();
   void EndUnreported();

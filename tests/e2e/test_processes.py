@@ -5,9 +5,14 @@ import collections
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import harness
+
+# More than a profile has whole, fewer than are remembered of a process.
+MANY_MAPPINGS = 10_000
 
 
 class ProcessesTest(harness.E2eTest):
@@ -69,6 +74,48 @@ class ProcessesTest(harness.E2eTest):
         self.assert_leaves(document.leaves(before.pid), "Survivor")
         self.assert_leaves(document.leaves(within.pid, "leader"), "Survivor")
         self.assert_leaves(document.leaves(spin.pid, "spin"), "Hot")
+
+    def json_loop(self, mappings):
+        """A python3 that has so many more executable mappings."""
+        script = (
+            "import json, mmap, os, sys\n"
+            "file = open(sys.executable, 'rb')\n"
+            "pages = os.path.getsize(sys.executable) // mmap.PAGESIZE\n"
+            "kept = [mmap.mmap(file.fileno(), mmap.PAGESIZE,\n"
+            "                  prot=mmap.PROT_READ | mmap.PROT_EXEC,\n"
+            "                  offset=i * 7 %% pages * mmap.PAGESIZE)\n"
+            "        for i in range(%d)]\n"
+            "print(flush=True)\n"
+            "while True: json.loads('[[1, 2, 3], {}]')\n" % mappings)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", script], stdout=subprocess.PIPE,
+            preexec_fn=harness.die_with_parent)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        process.stdout.readline()
+        maps = harness.read_text("/proc/%d/maps" % process.pid)
+        self.assertEqual(maps.count(" r-xs "), mappings)
+        return process
+
+    def test_many_mappings(self):
+        # Of a process with thousands of mappings a capture has those that its
+        # stacks lead to, and they have their names.
+        sizes = {}
+        for mappings in (0, MANY_MAPPINGS):
+            process = self.json_loop(mappings)
+            raw = self.path("capture.raw")
+            self.profile("-p", process.pid, "-F", 499, "--raw", raw, 1)
+            process.kill()
+            sizes[mappings] = os.path.getsize(raw)
+            document = self.document("--replay", raw)
+            frames = [document.user(stack) for stack in document.stacks]
+            self.assertTrue(any(frames))
+            for frame in sum(frames, []):
+                self.assertNotIn(frame.get("reason"),
+                                 ("not-mapped", "too-large"), frame)
+        # Each mapping would take some 28 bytes, packed.
+        self.assertLess(sizes[MANY_MAPPINGS] - sizes[0], 2 * MANY_MAPPINGS,
+                        sizes)
 
     def test_exec_chain(self):
         # One process that is shell, relay_a, relay_b, relay_a and so on: each

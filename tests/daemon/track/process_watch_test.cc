@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -166,6 +167,55 @@ TEST_F(ProcessWatchTest, KnowsNothingOfOthersAfterALoss) {
   }
   // What was sampled before the loss has its names.
   EXPECT_EQ(FileOf(3), "/program3");
+}
+
+// Of a large image only those mappings are copied that samples lead to, each
+// once; what was mapped in their place meanwhile is marked, too.
+TEST_F(ProcessWatchTest, GivesTheMappingsInUse) {
+  std::vector<SideBandEvent> events;
+  for (uint64_t i = 0; i < 100; ++i) {
+    ksym::Mapping mapping;
+    mapping.start = {0x10000000 + i * 0x2000};
+    mapping.end = {mapping.start.value + 0x1000};
+    mapping.path = "/library" + std::to_string(i);
+    mapping.inode = 100 + i;
+    events.push_back({400, MapReport{kPid, mapping}});
+  }
+  watch_.Apply(std::move(events), 400);
+  See({Hint(3, 405)});
+  ksym::Mapping other;
+  other.start = {0x10000000 + 7 * 0x2000};
+  other.end = {other.start.value + 0x1000};
+  other.path = "/other";
+  ksym::Mapping unused = other;
+  unused.start = {0x10000000 + 9 * 0x2000};
+  unused.end = {unused.start.value + 0x1000};
+  watch_.Apply({{410, MapReport{kPid, other}}, {411, MapReport{kPid, unused}}},
+               420);
+
+  constexpr std::array kFrames = {kAddress + 8};
+  const auto answer = watch_.Find(Program(3), kFrames, kTaken);
+  EXPECT_EQ(watch_.CountMappings(answer), 101u);
+  const std::vector<ksym::Address> used = {
+      {kAddress + 8},        {0x10000000 + 0x1000},
+      {0x10000000 + 0x2fff}, {0x10000000 + 0x2fff + 1},
+      {0x10000000 + 0x6000}, {0x10000000 + 0x6008},
+      {0x10000000 + 0xe010}};
+  const auto mappings = watch_.MappingsOf(answer, used);
+  std::vector<std::string> paths;
+  for (const ksym::Mapping& mapping : mappings) {
+    paths.emplace_back(mapping.path);
+  }
+  EXPECT_EQ(paths,
+            (std::vector<std::string>{"/program3", "/library1", "/library3",
+                                      std::string(ksym::kReplacedPath)}));
+  EXPECT_TRUE(watch_.MappingsOf(answer, {}).empty());
+  // Whole, both replaced ones are marked.
+  EXPECT_EQ(std::ranges::count_if(watch_.MappingsOf(answer),
+                                  [](const ksym::Mapping& mapping) {
+                                    return mapping.path == ksym::kReplacedPath;
+                                  }),
+            2);
 }
 
 // Reading all processes, with reports of this one meanwhile, one per us.
