@@ -75,6 +75,18 @@ static __always_inline void count_exact(struct sample *s)
 		send_process_hint(s);
 }
 
+/* False: the sample is not wanted. */
+static __always_inline bool begin_cpu_sample(struct sample *s)
+{
+	if (!begin_sample(s))
+		return false;
+	if (wants_slices)
+		s->key.slice =
+		    (bpf_ktime_get_ns() + slice_phase_ns) / PROFILE_SLICE_NS;
+	s->stats->taken++;
+	return true;
+}
+
 static __always_inline void take_sample(struct bpf_perf_event_data *ctx,
 					enum user_walk how)
 {
@@ -82,9 +94,8 @@ static __always_inline void take_sample(struct bpf_perf_event_data *ctx,
 	struct sample s;
 
 	s.in_user_mode = arch_in_user_mode(ctx);
-	if (!begin_sample(&s))
+	if (!begin_cpu_sample(&s))
 		return;
-	s.stats->taken++;
 	if (want_user)
 		user = take_user_stack(ctx, &s, how);
 	if (user == NOT_TAKEN || !take_kernel_stack(ctx, &s))
@@ -154,9 +165,8 @@ int sample_stackid(struct bpf_perf_event_data *ctx)
 {
 	struct sample s;
 
-	if (!begin_sample(&s))
+	if (!begin_cpu_sample(&s))
 		return 0;
-	s.stats->taken++;
 	if (s.set)
 		take_stackids(ctx, &traces_1, &s);
 	else

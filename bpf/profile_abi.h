@@ -47,6 +47,7 @@ enum profile_kind {
 	PROFILE_KIND_INTERRUPT = 5,
 };
 #define PROFILE_WAIT_KINDS 2
+#define PROFILE_SLICE_NS   20000000
 
 /* The identity of a sample: equal ones are counted together. */
 struct profile_key {
@@ -56,7 +57,12 @@ struct profile_key {
 	__u32 tgid;
 	__u32 tid;	  /* 0 unless threads are asked for */
 	__u32 exec_count; /* low half of task_struct.self_exec_id */
-	__u32 kind;	  /* profile_kind */
+	__u16 kind;	  /* profile_kind */
+	/*
+	 * The CPU's samples: the low bits of how many PROFILE_SLICE_NS there
+	 * were in CLOCK_MONOTONIC and slice_phase_ns; 0 unless asked for.
+	 */
+	__u16 slice;
 	char comm[PROFILE_COMM_BYTES];
 };
 PROFILE_ABI_ASSERT(sizeof(struct profile_key) == 56, "profile_key");

@@ -47,6 +47,7 @@ const volatile __u8 filter_cgroup = 0;
 const volatile __u8 filter_cgroup_ids = 0;
 const volatile __u8 filter_mntns = 0;
 const volatile __u8 want_cgroup = 0; /* with each process */
+const volatile __u8 wants_slices = 0;
 const volatile __u32 max_depth = 127;
 /* The same, but not above the kernel's own limit. */
 const volatile __u32 kernel_walk_depth = 127;
@@ -55,6 +56,9 @@ const volatile __u64 hash_multiplier = 0x9e3779b97f4a7c15ull;
 
 /* Flipped by user space. */
 __u32 active_set = 0;
+
+/* Set by user space before sampling begins. */
+__u64 slice_phase_ns = 0;
 
 /* Modules that came or went since the start; user space compares. */
 __u64 module_changes = 0;

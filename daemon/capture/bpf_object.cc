@@ -343,6 +343,15 @@ uint32_t BpfObject::Flip() {
   return old;
 }
 
+void BpfObject::SetSlicePhase(uint64_t phase_ns) {
+  __atomic_store_n(&impl_->skeleton->bss->slice_phase_ns, phase_ns,
+                   __ATOMIC_RELAXED);
+}
+
+bool BpfObject::tells_slices() const {
+  return impl_->skeleton->rodata->wants_slices != 0;
+}
+
 void BpfObject::SetCopyChunks(uint32_t chunks) {
   __atomic_store_n(&impl_->skeleton->data->copy_chunks, chunks,
                    __ATOMIC_RELAXED);

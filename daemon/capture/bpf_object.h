@@ -98,6 +98,7 @@ struct BpfConfig {
   bool per_thread = false;
   bool want_cgroup = false;  // SampleHint::cgroup; exact store
   bool include_idle = false;
+  bool tells_slices = false;            // of the CPU's samples; see profile_key
   bool cpu_samples = true;              // of what runs
   std::optional<WaitConfig> waits;      // of what waits; exact store
   ThreadDump dump = ThreadDump::kNone;  // without waits; exact store
@@ -168,6 +169,11 @@ class BpfObject {
   // written. A program that is running may still write to it: see
   // WaitForRunningPrograms().
   uint32_t Flip();
+
+  // Where slices begin, less than one after those of CLOCK_MONOTONIC. Before
+  // the first sample.
+  void SetSlicePhase(uint64_t phase_ns);
+  bool tells_slices() const;
 
   // Calls the function with each record that is in the ring, in order, and
   // frees the space; see RingReader::Consume(). The record is valid during the

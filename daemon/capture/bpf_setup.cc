@@ -114,6 +114,7 @@ void ConfigureKnobs(profile_bpf& skeleton, const BpfConfig& config) {
   knobs.filter_cgroup_ids = !config.cgroup_map_path.empty();
   knobs.filter_mntns = !config.mntns_map_path.empty();
   knobs.want_cgroup = config.want_cgroup;
+  knobs.wants_slices = config.tells_slices;
   knobs.max_depth = config.max_stack_depth;
   knobs.kernel_walk_depth = config.kernel_walk_depth;
   knobs.unwind_by_frame_pointer =

@@ -98,7 +98,8 @@ class Capture::Impl {
 
   ksym::Status Enable() {
     interval_.Begin();
-    // Before the first sample: without it no stack is copied.
+    // Before the first sample, both: without the second no stack is copied.
+    object_->SetSlicePhase(interval_.began().SlicePhase());
     stacks_.AllowCopies();
     // Waits count from Enable() on. Then threads that sleep are written down as
     // they are; those that have gone on by then are known.

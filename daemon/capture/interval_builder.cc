@@ -48,6 +48,7 @@ void IntervalBuilder::Add(const SampledCount& counted) {
   RawSample sample = {.process = ProcessOf(key),
                       .tid = key.tid,
                       .kind = counted.kind,
+                      .slice = SliceOf(key),
                       .comm = CommOf(key),
                       .user_stack = key.user_stack,
                       .kernel_stack = key.kernel_stack,
@@ -57,6 +58,14 @@ void IntervalBuilder::Add(const SampledCount& counted) {
   sample.process = FindProcess(sample.process, key.user_stack);
   profile_.accounting.emitted += counted.count;
   profile_.samples.push_back(sample);
+}
+
+TimeSlice IntervalBuilder::SliceOf(const profile_key& key) const {
+  // Waits lasted for longer than a slice.
+  if (!sources_.object.tells_slices() || key.kind != PROFILE_KIND_CPU) {
+    return kNoSlice;
+  }
+  return clock_.SliceOfKey(key.slice);
 }
 
 // Within execve a sample can have the new program's key and the old one's

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "daemon/capture/sample_clock.h"
 #include "daemon/capture/sampled_count.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/track/process_watch.h"
@@ -31,8 +32,10 @@ class IntervalBuilder {
     const WakerRecords& wakers;
     ProcessWatch& watch;
   };
-  IntervalBuilder(const Sources& sources, const TakenSet& taken)
-      : sources_(sources), taken_(taken) {}
+  // `clock`: of the interval's beginning.
+  IntervalBuilder(const Sources& sources, const TakenSet& taken,
+                  const SampleClock& clock)
+      : sources_(sources), taken_(taken), clock_(clock) {}
 
   // A count whose stack is not known is one that was lost, and counted so.
   void Add(const SampledCount& counted);
@@ -45,6 +48,7 @@ class IntervalBuilder {
  private:
   // False: it is not known.
   bool FillWaker(WakerId id, RawWaker& waker);
+  TimeSlice SliceOf(const profile_key& key) const;
   // The program that the process was running with those frames.
   ksym::ProcessId FindProcess(const ksym::ProcessId& asked, StackId user_stack);
   void AddImage(const ksym::ProcessId& asked,
@@ -53,6 +57,7 @@ class IntervalBuilder {
 
   const Sources sources_;
   const TakenSet taken_;
+  const SampleClock clock_;
   RawProfile profile_;
   std::set<ksym::ProcessId> has_own_image_;
   size_t whole_mappings_ = 0;  // of images that have all of theirs

@@ -48,7 +48,7 @@ ksym::Result<RawProfile> IntervalTaker::Take(
   if (!counts) return Fail(std::move(counts.error()));
   IntervalBuilder builder({parts_.object, stacks.records(), stacks.runtimes(),
                            stacks.wakers(), parts_.watch},
-                          taken);
+                          taken, began());
   for (const SampledCount& count : *counts) builder.Add(count);
   for (SampledCount& count : stacks.TakeWalked(set)) {
     count.kind = KindOf(count.key);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "daemon/capture/interval_accounts.h"
+#include "daemon/capture/sample_clock.h"
 #include "daemon/profile/raw_profile.h"
 #include "daemon/track/process_watch.h"
 #include "daemon/unwind/unwind_tables.h"
@@ -43,6 +44,10 @@ class IntervalTaker {
 
   // The first interval begins now.
   void Begin();
+  // When the interval began.
+  SampleClock began() const {
+    return {.monotonic_ns = start_ns_, .unix_ns = metadata_.start_unix_ns};
+  }
   // Ends the interval of that set, to which no program writes any more, and
   // leaves the set empty. Waits for tables of stacks that were copied, for
   // `patience` at the most. Fails as the maps in the kernel do, and the capture

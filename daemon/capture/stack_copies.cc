@@ -368,7 +368,7 @@ void StackCopies::CountCopy(const profile_copy_record& head, profile_key key) {
     const profile_wait& wait = head.waits[i];
     if (wait.value_ns == 0) continue;
     is_wait = true;
-    key.kind = static_cast<uint32_t>(PROFILE_KIND_RUNNABLE + i);
+    key.kind = static_cast<uint16_t>(PROFILE_KIND_RUNNABLE + i);
     key.kernel_stack = wait.kernel_stack;
     wait_count& sum = counts[key];
     ++sum.count;

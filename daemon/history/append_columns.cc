@@ -129,6 +129,7 @@ void CheckPlaces(const Tables& tables, size_t strings, NewElements& elements,
 }
 
 void ReadTables(ColumnReader& reader, Tables& tables) {
+  const size_t rows = tables.rows.size();
   reader.Read(tables.functions, kMaxFunctions, kFunctionFields);
   reader.Read(tables.nodes, kMaxNodes, kNodeFields);
   reader.Read(tables.kinds, kMaxSettings, kKindFields);
@@ -139,6 +140,7 @@ void ReadTables(ColumnReader& reader, Tables& tables) {
   reader.Read(tables.rows, kMaxRows, kRowFields);
   reader.Read(tables.cgroup_names, kMaxCgroupNames, kCgroupNameFields);
   reader.Read(tables.thinnings, kMaxThinnings, kThinningFields);
+  reader.ReadUnlessZero(tables.rows, rows, kSliceField);
 }
 
 // All but strings, which nothing names then.

@@ -80,6 +80,9 @@ inline constexpr std::tuple kCgroupNameFields = {
     Field{&CgroupName::pod}, Field{&CgroupName::container}};
 inline constexpr std::tuple kThinningFields = {Field{&Thinning::stacks}};
 
+// The last column is of rows as well. It is empty where no row has a slice.
+inline constexpr Field kSliceField = {&Row::slice};
+
 // All tables' fields; the two more are the texts' sizes and their bytes.
 inline constexpr size_t kFields =
     std::tuple_size_v<decltype(kFunctionFields)> +
@@ -91,7 +94,7 @@ inline constexpr size_t kFields =
     std::tuple_size_v<decltype(kSeriesFields)> +
     std::tuple_size_v<decltype(kRowFields)> +
     std::tuple_size_v<decltype(kCgroupNameFields)> +
-    std::tuple_size_v<decltype(kThinningFields)>;
+    std::tuple_size_v<decltype(kThinningFields)> + 1;
 static_assert(kFields + 2 == kColumns);
 
 // Those of strings come first.
@@ -111,8 +114,9 @@ inline constexpr size_t kCountersOfParts =
     kFirstKindColumn + std::tuple_size_v<decltype(kKindFields)> +
     std::tuple_size_v<decltype(kSettingFields)> +
     std::tuple_size_v<decltype(kPartFields)> - 1;
+inline constexpr size_t kSliceColumn = kColumns - 1;
 inline constexpr size_t kFirstThinningColumn =
-    kColumns - std::tuple_size_v<decltype(kThinningFields)>;
+    kSliceColumn - std::tuple_size_v<decltype(kThinningFields)>;
 // Row::user and Row::kernel.
 inline constexpr size_t kStacksOfRows[] = {kFirstRowColumn + 1,
                                            kFirstRowColumn + 2};

@@ -41,6 +41,17 @@ class ColumnReader {
     });
   }
 
+  // One more column of a table that was read behind `there` elements, or
+  // nothing where all of it is 0.
+  template <typename Element, typename Value>
+  void ReadUnlessZero(std::vector<Element>& table, size_t there,
+                      const Field<Element, Value>& field) {
+    const size_t column = next_++;
+    if (!status_ || !HasColumn(content_, column)) return;
+    if (columns_[column].empty()) return;
+    ReadField(field, columns_[column], there, table);
+  }
+
   std::vector<std::string_view> ReadStrings(size_t there, size_t text_bytes) {
     std::vector<std::string_view> strings;
     ksym::ByteCursor lengths(std::as_bytes(std::span(columns_[0])));

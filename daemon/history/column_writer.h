@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -35,23 +36,40 @@ class ColumnWriter {
   void Add(const std::vector<Element>& table, size_t from,
            const Fields& fields) {
     next_ = ForEachField(fields, next_, [&](const auto& field, size_t column) {
-      ksym::ByteWriter writer;
-      uint64_t before = 0;
-      for (size_t place = from; place < table.size(); ++place) {
-        const uint64_t value = table[place].*field.member;
-        if (field.code == Code::kStep) {
-          writer.WriteSleb128(static_cast<int64_t>(value - before));
-          before = value;
-        } else {
-          writer.WriteUleb128(field.code == Code::kDistance ? place - value
-                                                            : value);
-        }
-      }
-      columns_[column] = TextOf(writer);
+      columns_[column] = NumbersOf(table, from, field);
     });
   }
 
+  // One more column of a table, empty where all of it is 0.
+  template <typename Element, typename Value>
+  void AddUnlessZero(const std::vector<Element>& table, size_t from,
+                     const Field<Element, Value>& field) {
+    const bool is_zero = std::ranges::all_of(
+        std::span(table).subspan(from),
+        [&](const Element& element) { return element.*field.member == 0; });
+    columns_[next_] = is_zero ? std::string() : NumbersOf(table, from, field);
+    ++next_;
+  }
+
  private:
+  template <typename Element, typename Value>
+  static std::string NumbersOf(const std::vector<Element>& table, size_t from,
+                               const Field<Element, Value>& field) {
+    ksym::ByteWriter writer;
+    uint64_t before = 0;
+    for (size_t place = from; place < table.size(); ++place) {
+      const uint64_t value = table[place].*field.member;
+      if (field.code == Code::kStep) {
+        writer.WriteSleb128(static_cast<int64_t>(value - before));
+        before = value;
+      } else {
+        writer.WriteUleb128(field.code == Code::kDistance ? place - value
+                                                          : value);
+      }
+    }
+    return TextOf(writer);
+  }
+
   static std::string TextOf(const ksym::ByteWriter& writer) {
     const auto bytes = writer.bytes();
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

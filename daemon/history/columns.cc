@@ -14,7 +14,7 @@ bool HasColumn(Content content, size_t column) {
   if (content == Content::kFlames) {
     return column < kFirstNodeColumn ||
            (column >= kFirstKindColumn && column < kCountersOfParts) ||
-           column >= kFirstThinningColumn;
+           (column >= kFirstThinningColumn && column < kSliceColumn);
   }
   return (column < kFirstFunctionColumn || column >= kFirstKindColumn) &&
          std::ranges::find(kStacksOfRows, column) == std::end(kStacksOfRows);
@@ -36,6 +36,7 @@ Columns EncodeColumns(Tables& tables, const Sizes& from) {
   writer.Add(tables.rows, from.rows, kRowFields);
   writer.Add(tables.cgroup_names, from.cgroup_names, kCgroupNameFields);
   writer.Add(tables.thinnings, from.thinnings, kThinningFields);
+  writer.AddUnlessZero(tables.rows, from.rows, kSliceField);
   return columns;
 }
 

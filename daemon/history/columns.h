@@ -16,10 +16,10 @@ namespace profd::history {
 
 // Columns of a file or of a record: the texts with their sizes, and one for
 // each member that a table's elements have.
-inline constexpr size_t kColumns = 56;
-// Files of the versions 1 to 5 of the format have the first so many.
-inline constexpr std::array<size_t, 5> kColumnsOfVersions = {
-    51, 55, kColumns, kColumns, kColumns};
+inline constexpr size_t kColumns = 57;
+// Files of the versions 1 to 6 of the format have the first so many.
+inline constexpr std::array<size_t, 6> kColumnsOfVersions = {51, 55, 56,
+                                                             56, 56, kColumns};
 using Columns = std::array<std::string, kColumns>;
 using ColumnViews = std::array<std::string_view, kColumns>;
 

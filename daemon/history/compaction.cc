@@ -16,8 +16,9 @@ using ksym::Fail;
 using ksym::Result;
 
 constexpr uint64_t kSecondsOfHour = 3600;
-// A journal is open for ten minutes.
-constexpr uint64_t kRestSeconds = 600;
+// A journal is open for ten minutes; for an hour samples keep their slices,
+// which go then.
+constexpr uint64_t kRestSeconds = 3600;
 
 uint64_t HourOf(const FileName& name) { return name.begin_s / kSecondsOfHour; }
 

@@ -55,7 +55,7 @@ class FlameAdder::File {
     for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
       if (!filter_.HasPart(i)) continue;
       adder_.builder_.Add(counts.Of(i));
-      AddPart(tables_.parts[i]);
+      AddPart(filter_.PartIn(i));
     }
     return {};
   }

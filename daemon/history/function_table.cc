@@ -93,7 +93,7 @@ class FunctionAdder::File {
     AddRows();
     if (auto added = AddLines(); !added) return added;
     for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
-      if (filter_.HasPart(i)) adder_.coverage_.Add(tables_, tables_.parts[i]);
+      if (filter_.HasPart(i)) adder_.coverage_.Add(tables_, filter_.PartIn(i));
     }
     return {};
   }

@@ -17,8 +17,9 @@ namespace profd::history {
 // The two kinds of files, as bytes; docs/formats.md gives the layout. All
 // decoders take bytes of anyone and hold to daemon/history/limits.h.
 // Files are written in this version. Those before are read as well: version 1
-// has no names of cgroups, 2 no thinnings, 3 no summaries, 4 no flames.
-inline constexpr uint32_t kFormatVersion = 5;
+// has no names of cgroups, 2 no thinnings, 3 no summaries, 4 no flames, 5 no
+// slices.
+inline constexpr uint32_t kFormatVersion = 6;
 inline constexpr size_t kJournalHeaderBytes = 24;
 inline constexpr size_t kRecordHeaderBytes = 12;
 
@@ -74,7 +75,7 @@ ksym::Result<SegmentContent> DecodeSegment(std::string_view bytes,
 
 // What the beginning of a segment says of it. Each is larger, also one of an
 // older version, whose header is smaller.
-inline constexpr size_t kSegmentHeaderBytes = 732;
+inline constexpr size_t kSegmentHeaderBytes = 744;
 struct SegmentOutline {
   // Where the summary is in the file, packed, and what it is then.
   struct Summary {

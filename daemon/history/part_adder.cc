@@ -123,7 +123,7 @@ bool PartAdder::Add(const Profile& part, const Run& run) {
   stack_steps_ = steps;
   const uint32_t setting = AddSetting(part.metadata, run);
   Tables& tables = builder_.tables();
-  const auto place = static_cast<uint32_t>(tables.parts.size());
+  const auto place = static_cast<uint16_t>(tables.parts.size());
   const auto first_counter = static_cast<uint32_t>(tables.counters.size());
   AddCounters(part.accounting);
   tables.parts.push_back(
@@ -145,12 +145,14 @@ bool PartAdder::Add(const Profile& part, const Run& run) {
          .user_state = static_cast<uint32_t>(sample.user_state),
          .kernel_state = static_cast<uint32_t>(sample.kernel_state),
          .parked = sample.parked ? 1u : 0u});
-    tables.rows.push_back({.series = series,
-                           .user = names.NodeOf(sample.user),
-                           .kernel = names.NodeOf(sample.kernel),
-                           .part = place,
-                           .count = sample.count,
-                           .value = sample.value});
+    tables.rows.push_back(
+        {.series = series,
+         .user = names.NodeOf(sample.user),
+         .kernel = names.NodeOf(sample.kernel),
+         .part = place,
+         .slice = RowSliceOf(part.metadata.start_unix_ns, sample.slice),
+         .count = sample.count,
+         .value = sample.value});
   }
   return true;
 }

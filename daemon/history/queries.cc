@@ -77,8 +77,8 @@ FilesWanted FilesOf(const TimelineRequest& request) {
                              request.by != TimelineBy::kProcess;
   return {.selection = selection,
           .content = Content::kNoStacks,
-          .takes_summaries =
-              is_of_cgroups && request.step_ns >= kLeastStepOfSummary};
+          .takes_summaries = is_of_cgroups && !selection.by_slice &&
+                             request.step_ns >= kLeastStepOfSummary};
 }
 
 FileSummary DescribeFile(const FileContent& file) {

@@ -150,7 +150,7 @@ class RangeProfile::File {
     for (uint32_t i = 0; i < tables_.parts.size(); ++i) {
       if (!filter_.HasPart(i)) continue;
       range_.builder_.Add(counts_.Of(i));
-      range_.NotePlace(tables_, tables_.parts[i]);
+      range_.NotePlace(tables_, filter_.PartIn(i));
     }
   }
 

@@ -177,7 +177,8 @@ class SegmentMerger::File {
       row.series = series_[row.series];
       row.user = nodes_[row.user];
       row.kernel = nodes_[row.kernel];
-      row.part += first_part;
+      row.part = static_cast<uint16_t>(row.part + first_part);
+      row.slice = 0;
       all.rows.push_back(row);
     }
     all.count_sum += file_.count_sum;
@@ -220,6 +221,8 @@ Tables SegmentMerger::Finish() && {
   // What finds elements by what they are is not needed, nor right, any more.
   builder_ = TableBuilder();
   OrderTables(tables);
+  // Rows that had different slices.
+  UniteRows(tables.rows);
   return tables;
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/history/selection.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
 #include "daemon/history/pod_names.h"
 #include "daemon/output/cgroup_path.h"
+#include "ksym/base/byte_reader.h"
 
 namespace profd::history {
 namespace {
@@ -21,20 +23,48 @@ bool IsNamed(std::string_view name, std::string_view wanted) {
                                  : name.find(wanted) != std::string_view::npos;
 }
 
+bool HasTimeOf(const Part& part, const Selection& selection) {
+  const uint64_t from = selection.from_unix_ns;
+  const uint64_t until = selection.until_unix_ns;
+  const uint64_t start = part.start_unix_ns;
+  if (!selection.by_slice) return start >= from && start < until;
+  // The first slice of a part may have begun before it.
+  return (start >= from || from - start < part.duration_ns) &&
+         (start < until || start - until < kSliceNs);
+}
+
 }  // namespace
 
 FileFilter::FileFilter(const Tables& tables, const Selection& selection)
-    : tables_(tables) {
+    : tables_(tables),
+      by_slice_(selection.by_slice),
+      from_unix_ns_(selection.from_unix_ns),
+      until_unix_ns_(selection.until_unix_ns) {
   FindParts(selection);
   FindSeries(selection);
   if (!selection.function.empty()) FindNodes(selection);
 }
 
 void FileFilter::FindParts(const Selection& selection) {
+  const auto has_slice = [](const Row& row) { return row.slice != 0; };
+  // Of a file that tells no slices nothing is known so exactly.
+  const bool tells = !by_slice_ || tables_.rows.empty() ||
+                     std::ranges::any_of(tables_.rows, has_slice);
   for (const Part& part : tables_.parts) {
-    parts_.push_back(part.start_unix_ns >= selection.from_unix_ns &&
-                     part.start_unix_ns < selection.until_unix_ns);
+    parts_.push_back(tells && HasTimeOf(part, selection));
   }
+}
+
+Part FileFilter::PartIn(uint32_t part) const {
+  Part in = tables_.parts[part];
+  if (!by_slice_) return in;
+  const uint64_t end = ksym::CheckedAdd(in.start_unix_ns, in.duration_ns)
+                           .value_or(in.start_unix_ns);
+  in.start_unix_ns =
+      std::clamp(in.start_unix_ns, from_unix_ns_, until_unix_ns_ - 1);
+  in.duration_ns = std::max(std::min(end, until_unix_ns_), in.start_unix_ns) -
+                   in.start_unix_ns;
+  return in;
 }
 
 void FileFilter::FindSeries(const Selection& wanted) {

@@ -100,7 +100,7 @@ class Summary {
           AddUpTo64Bits(counters_[Text(counter.name)], counter.value);
         }
       }
-      part_of_.push_back(static_cast<uint32_t>(parts.size() - 1));
+      part_of_.push_back(static_cast<uint16_t>(parts.size() - 1));
     }
     FinishPart();
   }
@@ -175,7 +175,7 @@ class Summary {
   std::vector<std::optional<uint32_t>> strings_;
   std::vector<std::optional<uint32_t>> settings_;
   std::vector<std::optional<uint32_t>> series_;
-  std::vector<uint32_t> part_of_;          // by part of the file
+  std::vector<uint16_t> part_of_;          // by part of the file
   std::map<uint32_t, uint64_t> counters_;  // of the last part, by name
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ksym/base/byte_reader.h"
+
 namespace profd::history {
 
 Sizes Tables::sizes() const {
@@ -47,9 +49,23 @@ size_t Tables::memory_bytes() const {
          cgroup_names.capacity() * sizeof(CgroupName);
 }
 
+uint16_t RowSliceOf(uint64_t start_unix_ns, TimeSlice slice) {
+  if (slice == kNoSlice) return 0;
+  // At the most kDifferentSlices, which is the largest number that there is.
+  return static_cast<uint16_t>(SlicesAfter(start_unix_ns / kSliceNs, slice) +
+                               1);
+}
+
+uint64_t BeginOf(const Part& part, const Row& row) {
+  if (row.slice == 0) return part.start_unix_ns;
+  const uint64_t first = part.start_unix_ns / kSliceNs * kSliceNs;
+  return ksym::CheckedAdd(first, (row.slice - uint64_t{1}) * kSliceNs)
+      .value_or(first);
+}
+
 bool RowOrder(const Row& a, const Row& b) {
-  return std::tie(a.series, a.user, a.kernel, a.part) <
-         std::tie(b.series, b.user, b.kernel, b.part);
+  return std::tie(a.series, a.user, a.kernel, a.part, a.slice) <
+         std::tie(b.series, b.user, b.kernel, b.part, b.slice);
 }
 
 void UniteRows(std::vector<Row>& rows) {

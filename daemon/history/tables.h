@@ -111,12 +111,20 @@ struct Row {
   uint32_t series = 0;
   uint32_t user = 0;  // nodes
   uint32_t kernel = 0;
-  uint32_t part = 0;
+  uint16_t part = 0;
+  // Which TimeSlice of the part, from 1 on; the first one may have begun before
+  // the part. 0: it is not known, as of samples that are older than an hour.
+  uint16_t slice = 0;
   uint64_t count = 0;
   uint64_t value = 0;
 
   friend bool operator==(const Row&, const Row&) = default;
 };
+
+// Row::slice of a sample in a part that began then.
+uint16_t RowSliceOf(uint64_t start_unix_ns, TimeSlice slice);
+// When that slice of the part began; the part's start without one.
+uint64_t BeginOf(const Part& part, const Row& row);
 
 // How people call the pod and the container that a cgroup is of. There may be
 // several of a cgroup, of which the last one counts.

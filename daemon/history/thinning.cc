@@ -196,6 +196,9 @@ void DropUnused(Tables& tables) {
 
 void ThinTables(Tables& tables) {
   if (!tables.thinnings.empty()) return;
+  // An hour that had one file alone has them still.
+  for (Row& row : tables.rows) row.slice = 0;
+  UniteRows(tables.rows);
   const uint32_t stacks = RareStacks(tables).Fold();
   DropUnused(tables);
   OrderTables(tables);

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "daemon/base/bounded_sum.h"
+#include "daemon/base/now_ns.h"
 #include "daemon/history/pod_names.h"
 #include "daemon/history/table_check.h"
 #include "daemon/output/cgroup_path.h"
@@ -64,6 +65,12 @@ Result<TimelineAdder> TimelineAdder::Begin(TimelineRequest request) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("a time line has 1 to {} steps", kMaxSteps));
   }
+  if (request.step_ns < kNsPerSecond &&
+      (!request.selection.by_slice || request.step_ns < kSliceNs)) {
+    return Fail(ErrorCode::kInvalid,
+                "steps are of seconds, or of 20 ms or more of a time that is "
+                "given to the millisecond");
+  }
   const size_t most = request.has_lanes ? kMaxLaneRows : kMaxTimelineRows;
   if (request.rows == 0 || request.rows > most) {
     return Fail(ErrorCode::kInvalid,
@@ -96,6 +103,33 @@ uint32_t TimelineAdder::StepOf(const Part& part) const {
                                line_.step_ns);
 }
 
+uint32_t TimelineAdder::StepOf(const Part& part, const Row& row) const {
+  return static_cast<uint32_t>((BeginOf(part, row) - line_.from_unix_ns) /
+                               line_.step_ns);
+}
+
+template <typename Call>
+void TimelineAdder::ForEachStep(const Part& part, const Call& call) const {
+  if (!selection_.by_slice) {
+    const auto [here, next] = Split(part, part.duration_ns);
+    call(StepOf(part), here);
+    if (next > 0) call(StepOf(part) + 1, next);
+    return;
+  }
+  uint64_t at = part.start_unix_ns;
+  uint64_t left = part.duration_ns;
+  const size_t first = StepOf(part);
+  const size_t end =
+      std::min(line_.steps.size(), first + TimelineAdder::kMaxStepsOfPart);
+  for (size_t step = first; step < end && left > 0; ++step) {
+    const uint64_t next = line_.from_unix_ns + (step + 1) * line_.step_ns;
+    const uint64_t here = std::min(left, next - at);
+    call(static_cast<uint32_t>(step), here);
+    at += here;
+    left -= here;
+  }
+}
+
 std::pair<uint64_t, uint64_t> TimelineAdder::Split(const Part& part,
                                                    uint64_t value) const {
   const uint64_t into =
@@ -119,16 +153,17 @@ TimelineAdder::Slot TimelineAdder::SlotOf(size_t lane, uint32_t step) const {
 void TimelineAdder::AddCells(Cell place, const Part& part,
                              std::vector<Cell>& cells) {
   const auto [here, next] = Split(part, place.value);
-  const auto add = [&](Slot slot, uint64_t some) {
-    if (some == 0) return;
-    if (place.name == kRestName) {
-      AddUpTo64Bits(rest_[slot], some);
-    } else {
-      cells.push_back({.name = place.name, .slot = slot, .value = some});
-    }
-  };
-  add(place.slot, here);
-  add(place.slot + 1, next);
+  AddValue({.name = place.name, .slot = place.slot, .value = here}, cells);
+  AddValue({.name = place.name, .slot = place.slot + 1, .value = next}, cells);
+}
+
+void TimelineAdder::AddValue(const Cell& cell, std::vector<Cell>& cells) {
+  if (cell.value == 0) return;
+  if (cell.name == kRestName) {
+    AddUpTo64Bits(rest_[cell.slot], cell.value);
+  } else {
+    cells.push_back(cell);
+  }
 }
 
 uint32_t TimelineAdder::NumberOf(const std::string& name,
@@ -170,10 +205,15 @@ Status TimelineAdder::Add(const Tables& tables) {
                                    tables.strings.Get(series.comm));
     }
     const Part& part = tables.parts[row.part];
-    AddCells({.name = names[row.series],
-              .slot = SlotOf(*lane, StepOf(part)),
-              .value = kinds_.lanes()[*lane].ValueOfRow(series, row)},
-             part, cells);
+    Cell cell = {.name = names[row.series],
+                 .slot = SlotOf(*lane, StepOf(part)),
+                 .value = kinds_.lanes()[*lane].ValueOfRow(series, row)};
+    if (selection_.by_slice) {
+      cell.slot = SlotOf(*lane, StepOf(part, row));
+      AddValue(cell, cells);
+    } else {
+      AddCells(cell, part, cells);
+    }
   }
   Merge(std::move(cells));
   AddParts(tables, filter);
@@ -184,12 +224,12 @@ void TimelineAdder::AddParts(const Tables& tables, const FileFilter& filter) {
   const PartAccountings accountings(tables);
   for (uint32_t i = 0; i < tables.parts.size(); ++i) {
     if (!filter.HasPart(i)) continue;
-    const Part& part = tables.parts[i];
+    const Part part = filter.PartIn(i);
     const Accounting accounting = accountings.Of(part);
     Timeline::Step& step = line_.steps[StepOf(part)];
-    const auto [here, next] = Split(part, part.duration_ns);
-    step.known_ns += here;
-    if (next > 0) line_.steps[StepOf(part) + 1].known_ns += next;
+    ForEachStep(part, [&](uint32_t place, uint64_t ns) {
+      line_.steps[place].known_ns += ns;
+    });
     AddKnown(tables, part);
     step.samples += accounting.emitted;
     step.lost += accounting.lost();
@@ -207,12 +247,11 @@ void TimelineAdder::AddParts(const Tables& tables, const FileFilter& filter) {
 // A kind that was not sampled in a part is not known there.
 void TimelineAdder::AddKnown(const Tables& tables, const Part& part) {
   const Setting& setting = tables.settings[part.setting];
-  const auto [here, next] = Split(part, part.duration_ns);
   for (size_t lane = 0; lane < kinds_.lanes().size(); ++lane) {
     if (!kinds_.IsSampled(tables, setting, lane)) continue;
-    const Slot slot = SlotOf(lane, StepOf(part));
-    known_ns_[slot] += here;
-    if (next > 0) known_ns_[slot + 1] += next;
+    ForEachStep(part, [&](uint32_t step, uint64_t ns) {
+      known_ns_[SlotOf(lane, step)] += ns;
+    });
   }
 }
 

@@ -29,7 +29,8 @@ enum class TimelineBy : uint8_t {
 };
 
 struct TimelineRequest {
-  // Its times bound the line: both are given.
+  // Its times bound the line: both are given. Steps of less than a second take
+  // a selection by slices.
   Selection selection;
   uint64_t step_ns = 0;
   TimelineBy by = TimelineBy::kAll;
@@ -39,7 +40,8 @@ struct TimelineRequest {
 };
 
 // The use over a time in steps of equal length: a heat map, or with one row a
-// curve. A part that goes on in the next step has a share in both.
+// curve. A part that goes on in the next step has a share in both; by slices
+// each sample is of the step in which its slice begins.
 struct Timeline {
   // The sampling in a step, whoever's samples are wanted.
   struct Step {
@@ -98,6 +100,8 @@ class TimelineAdder {
   // Values that are remembered, of which each has a step and a name.
   static constexpr size_t kMaxCells = size_t{1} << 21;
   static constexpr size_t kMaxNames = size_t{1} << 16;
+  // By slices: steps that one part is known in, of twenty seconds.
+  static constexpr size_t kMaxStepsOfPart = 1000;
 
   // kInvalid: the times, the step or the rows are not within these.
   static ksym::Result<TimelineAdder> Begin(TimelineRequest request);
@@ -128,10 +132,16 @@ class TimelineAdder {
   explicit TimelineAdder(TimelineRequest request);
   uint32_t NumberOf(const std::string& name, std::string_view comm);
   uint32_t StepOf(const Part& part) const;
+  // Of a row that is wanted by its slice.
+  uint32_t StepOf(const Part& part, const Row& row) const;
+  // Calls `call(step, ns)` for the steps that the part was in.
+  template <typename Call>
+  void ForEachStep(const Part& part, const Call& call) const;
   // A part's value in its step and in the next one.
   std::pair<uint64_t, uint64_t> Split(const Part& part, uint64_t value) const;
   Slot SlotOf(size_t lane, uint32_t step) const;
   void AddCells(Cell place, const Part& part, std::vector<Cell>& cells);
+  void AddValue(const Cell& cell, std::vector<Cell>& cells);
   void AddParts(const Tables& tables, const FileFilter& filter);
   void AddKnown(const Tables& tables, const Part& part);
   void Merge(std::vector<Cell> cells);

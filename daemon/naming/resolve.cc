@@ -70,6 +70,7 @@ class Resolver::Interval {
                           .user_state = user.state,
                           .kernel_state = kernel.state,
                           .kind = raw.kind,
+                          .slice = raw.slice,
                           .user = user.frames,
                           .kernel = kernel.frames,
                           .count = raw.count,

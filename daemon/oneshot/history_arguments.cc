@@ -48,7 +48,8 @@ void AddTimes(CLI::App& command, HistoryArguments& arguments) {
   command
       .add_option("--from", arguments.from,
                   "When it begins: 02:10, '2026-11-24 02:10', -15m, now, or "
-                  "seconds since 1970 (default -15m)")
+                  "seconds since 1970; seconds may have thousandths (default "
+                  "-15m)")
       ->type_name("TIME");
   command
       .add_option("--to", arguments.to,
@@ -152,6 +153,7 @@ void DecideTimes(const TimeOption& from, const TimeOption& to, uint64_t now_ns,
   }
   selection.from_unix_ns = *begin;
   selection.until_unix_ns = *end;
+  selection.by_slice = HasThousandths(from.text) || HasThousandths(to.text);
 }
 
 // Throws UsageError.

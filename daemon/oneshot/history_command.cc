@@ -40,8 +40,16 @@ using ksym::Status;
 constexpr size_t kMaxRangeBytes = size_t{1} << 30;
 
 std::string RangeText(const history::Selection& selection) {
-  return fmt::format("{} to {}", LocalTimeText(selection.from_unix_ns),
-                     LocalTimeText(selection.until_unix_ns));
+  const auto text = selection.by_slice ? &ExactLocalTimeText : &LocalTimeText;
+  return fmt::format("{} to {}", text(selection.from_unix_ns),
+                     text(selection.until_unix_ns));
+}
+
+std::string NothingKnownOf(const std::string& directory,
+                           const history::Selection& selection) {
+  return fmt::format("{}: nothing is known of {}{}", directory,
+                     RangeText(selection),
+                     selection.by_slice ? history::kNoSlicesKnown : "");
 }
 
 // Says what is known of the time, on stderr: the profile itself may go to
@@ -55,7 +63,12 @@ void SayCoverage(const history::Selection& selection,
   const Accounting& accounting = profile.accounting;
   PrintMessage(ksym::Printable(fmt::format(
       "{}: {} samples of {} seconds{}{}", RangeText(selection),
-      accounting.emitted, profile.metadata.duration_ns / kNsPerSecond,
+      accounting.emitted,
+      selection.by_slice
+          ? fmt::format("{:.2f}",
+                        static_cast<double>(profile.metadata.duration_ns) /
+                            kNsPerSecond)
+          : fmt::format("{}", profile.metadata.duration_ns / kNsPerSecond),
       accounting.lost() == 0 ? ""
                              : fmt::format(", {} were lost", accounting.lost()),
       answer.coverage.restarts == 0
@@ -75,8 +88,7 @@ Result<Profile> LoadTime(const HistoryArguments& arguments,
       PrintMessage(ksym::Printable("warning: " + warning));
     }
     return Fail(ErrorCode::kNotFound,
-                fmt::format("{}: nothing is known of {}", arguments.directory,
-                            RangeText(selection)));
+                NothingKnownOf(arguments.directory, selection));
   }
   SayCoverage(selection, *answer);
   Profile& profile = answer->profile;
@@ -165,8 +177,7 @@ void SayWarnings(const history::RangeCoverage& coverage,
 
 Status NothingKnown(const HistoryArguments& arguments) {
   return Fail(ErrorCode::kNotFound,
-              fmt::format("{}: nothing is known of {}", arguments.directory,
-                          RangeText(arguments.selection)));
+              NothingKnownOf(arguments.directory, arguments.selection));
 }
 
 // A length of time that people reckon with, so that there are at most so many

@@ -44,6 +44,7 @@ Result<history::Selection> SelectionOf(const HistoryInput& input) {
   }
   selection.from_unix_ns = *from;
   selection.until_unix_ns = *to;
+  selection.by_slice = HasThousandths(input.from) || HasThousandths(input.to);
   return selection;
 }
 
@@ -75,6 +76,7 @@ Result<Profile> LoadHistoryInput(const HistoryInput& input) {
   if (!answer) return Fail(std::move(answer.error()));
   if (answer->coverage.parts == 0) {
     std::string why = "nothing is known of that time";
+    if (selection->by_slice) why += history::kNoSlicesKnown;
     for (const std::string& warning : answer->read.warnings) {
       why += "; " + warning;
     }

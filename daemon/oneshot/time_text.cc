@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <limits>
 #include <string>
 
 #include "daemon/base/now_ns.h"
+#include "ksym/base/byte_reader.h"
 #include "ksym/base/text.h"
 
 namespace profd {
@@ -98,9 +100,8 @@ std::optional<uint64_t> ParseTimeOfDay(const std::string& text, uint64_t now,
   return NsOfLocal(parts);
 }
 
-}  // namespace
-
-ksym::Result<uint64_t> ParseMoment(std::string_view text, uint64_t now_unix_ns,
+// A whole second, or another moment.
+std::optional<uint64_t> ParseWhole(std::string_view text, uint64_t now_unix_ns,
                                    std::optional<uint64_t> after_unix_ns) {
   if (text == "now") return now_unix_ns;
   const std::string copy(text);
@@ -111,12 +112,58 @@ ksym::Result<uint64_t> ParseMoment(std::string_view text, uint64_t now_unix_ns,
     if (text.starts_with('@')) text.remove_prefix(1);
     moment = NsOfSeconds(ksym::ParseUnsigned(text, 10));
   }
+  return moment;
+}
+
+// What is behind the point; empty: there is none.
+std::string_view ThousandthsOf(std::string_view text) {
+  const size_t point = text.find('.');
+  return point == std::string_view::npos ? std::string_view()
+                                         : text.substr(point);
+}
+
+// With the digits behind the second. Only seconds have them.
+std::optional<uint64_t> ParseExact(std::string_view text, uint64_t now_unix_ns,
+                                   std::optional<uint64_t> after_unix_ns) {
+  const std::string_view digits = ThousandthsOf(text);
+  const std::string_view whole = text.substr(0, text.size() - digits.size());
+  const bool is_number =
+      whole != "now" && whole.find_first_of("-:") == std::string_view::npos;
+  const bool has_seconds = is_number || std::ranges::count(whole, ':') == 2;
+  const auto more = ksym::ParseThousandths(digits.substr(1));
+  if (!has_seconds || !more) return std::nullopt;
+  // It may be in the second that the other one is in.
+  if (after_unix_ns) {
+    *after_unix_ns -=
+        std::min(*after_unix_ns, *after_unix_ns % kNsPerSecond + 1);
+  }
+  const auto second = ParseWhole(whole, now_unix_ns, after_unix_ns);
+  if (!second) return std::nullopt;
+  return ksym::CheckedAdd(*second, uint64_t{*more} * 1'000'000);
+}
+
+}  // namespace
+
+ksym::Result<uint64_t> ParseMoment(std::string_view text, uint64_t now_unix_ns,
+                                   std::optional<uint64_t> after_unix_ns) {
+  const auto moment = HasThousandths(text)
+                          ? ParseExact(text, now_unix_ns, after_unix_ns)
+                          : ParseWhole(text, now_unix_ns, after_unix_ns);
   if (moment) return *moment;
   return ksym::Fail(
       ksym::ErrorCode::kInvalid,
       fmt::format("'{}' is no time such as 02:10, '2026-11-24 02:10', -15m, "
                   "now, or seconds since 1970",
-                  copy));
+                  text));
+}
+
+bool HasThousandths(std::string_view moment) {
+  return !ThousandthsOf(moment).empty();
+}
+
+std::string ExactLocalTimeText(uint64_t unix_ns) {
+  return fmt::format("{}.{:03}", LocalTimeText(unix_ns),
+                     unix_ns % kNsPerSecond / 1'000'000);
 }
 
 std::string LocalTimeText(uint64_t unix_ns) {

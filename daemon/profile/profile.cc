@@ -29,15 +29,16 @@ uint64_t HashOf(const ProfileSample& sample) {
                        static_cast<uint64_t>(sample.user_state) << 8 |
                        static_cast<uint64_t>(sample.kernel_state),
                    WordOf(sample.cgroup, sample.labels),
-                   WordOf(sample.user, sample.kernel));
+                   WordOf(sample.user, sample.kernel), sample.slice);
 }
 
 bool SameIdentity(const ProfileSample& a, const ProfileSample& b) {
   return a.comm == b.comm && a.pid == b.pid && a.tid == b.tid &&
          a.cgroup == b.cgroup && a.labels == b.labels &&
          a.user_state == b.user_state && a.kind == b.kind &&
-         a.parked == b.parked && a.kernel_state == b.kernel_state &&
-         a.user == b.user && a.kernel == b.kernel;
+         a.parked == b.parked && a.slice == b.slice &&
+         a.kernel_state == b.kernel_state && a.user == b.user &&
+         a.kernel == b.kernel;
 }
 
 uint32_t NextId(size_t size) { return static_cast<uint32_t>(size); }

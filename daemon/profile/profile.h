@@ -160,8 +160,9 @@ struct ProfileSample {
   LabelSetId labels = 0;  // what else is known of the process
   StackState user_state = StackState::kNone;
   StackState kernel_state = StackState::kNone;
-  SampleKindId kind = 0;  // place in CaptureMetadata::kinds
-  bool parked = false;    // see MarkParked()
+  SampleKindId kind = 0;       // place in CaptureMetadata::kinds
+  bool parked = false;         // see MarkParked()
+  TimeSlice slice = kNoSlice;  // parts of a second or so only
   CallStackId user = 0;
   CallStackId kernel = 0;
   uint64_t count = 0;

@@ -92,6 +92,8 @@ void ProfileMerger::Add(const Profile& part) {
       continue;
     }
     sample.kind = only_kind_ ? SampleKindId{0} : places[sample.kind];
+    // A whole has no use for them, and far fewer samples without.
+    sample.slice = kNoSlice;
     sample.comm = adder.String(sample.comm);
     sample.cgroup = adder.String(sample.cgroup);
     sample.labels = adder.Labels(sample.labels);

@@ -10,10 +10,10 @@
 
 namespace profd {
 
-// Makes one profile of several that follow each other: counts of equal samples
-// and the accounting are summed, warnings and kinds of samples united, and the
-// time reaches from the beginning of the first over the durations of all. A
-// kind of another rate is the same kind. Not thread-safe.
+// Makes one profile of several that follow each other: counts of equal samples,
+// whatever their slices, and the accounting are summed, warnings and kinds of
+// samples united, and the time reaches from the beginning of the first over the
+// durations of all. A kind of another rate is the same kind. Not thread-safe.
 class ProfileMerger {
  public:
   // Keeps all kinds of samples.

@@ -16,6 +16,7 @@
 #include "daemon/profile/raw_waker.h"
 #include "daemon/profile/runtime_frame.h"
 #include "daemon/profile/sample_kind.h"
+#include "daemon/profile/time_slice.h"
 #include "ksym/kernel/kernel_symbol_change.h"
 #include "ksym/process/process_image.h"
 
@@ -79,8 +80,9 @@ struct CaptureMetadata {
 // `value`.
 struct RawSample {
   ksym::ProcessId process;
-  uint32_t tid = 0;       // 0 unless threads are told apart
-  SampleKindId kind = 0;  // place in CaptureMetadata::kinds
+  uint32_t tid = 0;            // 0 unless threads are told apart
+  SampleKindId kind = 0;       // place in CaptureMetadata::kinds
+  TimeSlice slice = kNoSlice;  // not in files
   Comm comm;
   StackId user_stack = kNoStack;
   StackId kernel_stack = kNoStack;

@@ -19,14 +19,15 @@ using ksym::Mapping;
 uint64_t HashOf(const RawSample& sample) {
   return ksym::HashWords(
       sample.process.pid, sample.process.exec_count, sample.process.start_ns,
-      ksym::WordOf(sample.kind, sample.tid), ksym::HashText(sample.comm.view()),
-      sample.user_stack, sample.kernel_stack);
+      ksym::WordOf(uint32_t{sample.slice} << 8 | sample.kind, sample.tid),
+      ksym::HashText(sample.comm.view()), sample.user_stack,
+      sample.kernel_stack);
 }
 
 bool SameIdentity(const RawSample& a, const RawSample& b) {
   return a.process == b.process && a.tid == b.tid && a.kind == b.kind &&
-         a.comm == b.comm && a.user_stack == b.user_stack &&
-         a.kernel_stack == b.kernel_stack;
+         a.slice == b.slice && a.comm == b.comm &&
+         a.user_stack == b.user_stack && a.kernel_stack == b.kernel_stack;
 }
 
 void MergeSamples(std::vector<RawSample>& into,

@@ -22,6 +22,7 @@ CaptureOptions MakeCaptureOptions(const ServiceConfig& config) {
   options.cache_directory = config.stacks.cache_directory;
   options.bpf.unwind_bytes = config.stacks.memory_bytes;
   options.bpf.per_thread = Labels::Of(config.labels).tid;
+  options.bpf.tells_slices = config.history.enabled;
   options.bpf.max_stack_depth = static_cast<uint32_t>(config.stacks.max_depth);
   if (config.waiting.enabled) {
     options.bpf.waits = WaitConfig{.frequency_hz = config.waiting.frequency_hz,

@@ -36,15 +36,21 @@ constexpr auto kTexts =
 }  // namespace
 
 std::string TextOf(const AskedTime& time) {
-  return fmt::format("{} UTC to {} UTC", UtcTimeText(time.from * kNsPerSecond),
-                     UtcTimeText(time.until * kNsPerSecond));
+  const std::string from = UtcTimeText(time.from_ns());
+  const std::string until = UtcTimeText(time.until_ns());
+  if (!time.by_slice) return fmt::format("{} UTC to {} UTC", from, until);
+  return fmt::format("{}.{:03} UTC to {}.{:03} UTC", from, time.from_ms, until,
+                     time.until_ms);
 }
 
 HistoryParameters::HistoryParameters(std::vector<NumberParameter> numbers,
                                      std::vector<TextParameter> texts)
     : numbers_(std::move(numbers)), texts_(std::move(texts)) {
   for (const std::string_view name : kNumbers) {
-    numbers_.push_back({name, kMaxNumber});
+    const bool is_there =
+        std::ranges::find(numbers_, name, &NumberParameter::name) !=
+        numbers_.end();
+    if (!is_there) numbers_.push_back({name, kMaxNumber});
   }
   numbers_.push_back({"lanes", 1});
   for (const std::string_view name : kTexts) texts_.push_back({name});
@@ -61,24 +67,42 @@ std::optional<std::string> HistoryParameters::Read(
   }
   // time() cuts the second off that is running, and its samples with it.
   const auto now = static_cast<uint64_t>(::time(nullptr)) + 1;
-  time_.until = std::min(until.value_or(now), kMaxNumber);
-  time_.from = from.value_or(
-      time_.until - std::min(time_.until, seconds.value_or(kDefaultSeconds)));
-  if (time_.from >= time_.until) return "from is not before until";
+  AskedTime asked = {.until = std::min(until.value_or(now), kMaxNumber)};
+  asked.from = from.value_or(
+      asked.until - std::min(asked.until, seconds.value_or(kDefaultSeconds)));
+  const auto time = TimeOf("from", "until", asked);
+  if (!time) return "from is not before until";
+  time_ = *time;
   return std::nullopt;
+}
+
+std::optional<AskedTime> HistoryParameters::TimeOf(std::string_view from,
+                                                   std::string_view until,
+                                                   AskedTime seconds) const {
+  AskedTime time = seconds;
+  const auto from_ms = NumberOf(from).thousandths;
+  const auto until_ms = NumberOf(until).thousandths;
+  time.from_ms = from_ms.value_or(0);
+  time.until_ms = until_ms.value_or(0);
+  time.by_slice = from_ms || until_ms;
+  if (time.from_ns() >= time.until_ns()) return std::nullopt;
+  return time;
 }
 
 Result<std::optional<AskedTime>> HistoryParameters::TimeBefore() const {
   const auto from = Given("before");
   const auto until = Given("before_until");
   if (!from && !until) return std::nullopt;
-  const AskedTime time = {.from = from.value_or(0), .until = until.value_or(0)};
-  if (time.from < time.until) return time;
+  const auto time =
+      TimeOf("before", "before_until",
+             {.from = from.value_or(0), .until = until.value_or(0)});
+  if (time) return time;
   return Fail(ErrorCode::kInvalid, "before is not before before_until");
 }
 
-std::optional<uint64_t> HistoryParameters::Given(std::string_view name) const {
-  return std::ranges::find(numbers_, name, &NumberParameter::name)->value;
+const NumberParameter& HistoryParameters::NumberOf(
+    std::string_view name) const {
+  return *std::ranges::find(numbers_, name, &NumberParameter::name);
 }
 
 std::string HistoryParameters::Text(std::string_view name,

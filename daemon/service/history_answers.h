@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/base/now_ns.h"
 #include "daemon/output/difference_page.h"
 #include "daemon/output/format.h"
 #include "daemon/output/options.h"
@@ -39,6 +40,18 @@ inline constexpr std::chrono::seconds kHistoryTurnWithin{10};
 struct AskedTime {
   uint64_t from = 0;
   uint64_t until = 0;
+  // Besides, where one of them was given so exactly: what begins in slices of
+  // that time is asked for.
+  uint32_t from_ms = 0;
+  uint32_t until_ms = 0;
+  bool by_slice = false;
+
+  uint64_t from_ns() const {
+    return from * kNsPerSecond + uint64_t{from_ms} * 1'000'000;
+  }
+  uint64_t until_ns() const {
+    return until * kNsPerSecond + uint64_t{until_ms} * 1'000'000;
+  }
 };
 // "2026-11-27 02:10:00 UTC to ... UTC".
 std::string TextOf(const AskedTime& time);
@@ -50,7 +63,8 @@ class HistoryParameters {
   static constexpr size_t kMaxFlameNodes = 65'536;
   static constexpr size_t kMaxFunctionRows = 10'000;
 
-  // With those that one path's owner has besides. Their names live longer.
+  // With those that one path's owner has besides, or takes in its own way.
+  // Their names live longer.
   HistoryParameters(std::vector<NumberParameter> numbers,
                     std::vector<TextParameter> texts);
 
@@ -64,7 +78,10 @@ class HistoryParameters {
   // given. kInvalid: it is no time.
   ksym::Result<std::optional<AskedTime>> TimeBefore() const;
 
-  std::optional<uint64_t> Given(std::string_view name) const;
+  const NumberParameter& NumberOf(std::string_view name) const;
+  std::optional<uint64_t> Given(std::string_view name) const {
+    return NumberOf(name).value;
+  }
   uint64_t Number(std::string_view name, uint64_t otherwise) const {
     return Given(name).value_or(otherwise);
   }
@@ -79,6 +96,10 @@ class HistoryParameters {
   ksym::Result<OutputFormat> Format() const;
 
  private:
+  // With the thousandths that are given; nothing: it ends before it begins.
+  std::optional<AskedTime> TimeOf(std::string_view from, std::string_view until,
+                                  AskedTime seconds) const;
+
   std::vector<NumberParameter> numbers_;
   std::vector<TextParameter> texts_;
   AskedTime time_;

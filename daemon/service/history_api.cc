@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/service/history_api.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <optional>
 #include <utility>
@@ -22,7 +24,9 @@ using ksym::Result;
 using QueryClock = std::chrono::steady_clock;
 
 ksym::Error NothingKnownOf(const AskedTime& time) {
-  return {ErrorCode::kNotFound, "nothing is known of " + TextOf(time)};
+  return {ErrorCode::kNotFound,
+          fmt::format("nothing is known of {}{}", TextOf(time),
+                      time.by_slice ? history::kNoSlicesKnown : "")};
 }
 
 std::optional<history::TimelineBy> TimelineByOf(std::string_view text) {
@@ -83,8 +87,9 @@ class HistoryApi::Query {
   }
 
   static void SetTime(const AskedTime& time, history::Selection& selection) {
-    selection.from_unix_ns = time.from * kNsPerSecond;
-    selection.until_unix_ns = time.until * kNsPerSecond;
+    selection.from_unix_ns = time.from_ns();
+    selection.until_unix_ns = time.until_ns();
+    selection.by_slice = time.by_slice;
   }
 
   Result<std::string> MakeJson(std::string_view path) {
@@ -109,16 +114,23 @@ class HistoryApi::Query {
       return Fail(ErrorCode::kInvalid,
                   "by is one of all, unit, container, pod, comm, pid");
     }
-    const auto answer = history::ReadTimeline(
-        directory_,
-        {.selection = selection_,
-         .step_ns = parameters_.Number("step", 10) * kNsPerSecond,
-         .by = *by,
-         .rows = parameters_.TimelineRows(),
-         .has_lanes = parameters_.WantsLanes()},
-        bounds());
+    const auto answer =
+        history::ReadTimeline(directory_,
+                              {.selection = selection_,
+                               .step_ns = StepNs(),
+                               .by = *by,
+                               .rows = parameters_.TimelineRows(),
+                               .has_lanes = parameters_.WantsLanes()},
+                              bounds());
     if (!answer) return Fail(answer.error());
     return RenderTimelineJson(*answer);
+  }
+
+  uint64_t StepNs() const {
+    constexpr uint64_t kNsPerMs = 1'000'000;
+    const NumberParameter& step = parameters_.NumberOf("step");
+    return step.value.value_or(10) * kNsPerSecond +
+           step.thousandths.value_or(0) * kNsPerMs;
   }
 
   Result<std::string> MakeFunctions() {
@@ -184,8 +196,14 @@ class HistoryApi::Query {
   const HttpRequest& request_;
   const Labels& labels_;
   mutable CountedCpu cpu_;
+  static constexpr uint64_t kMaxNumber = std::numeric_limits<uint32_t>::max();
   HistoryParameters parameters_{
-      {{"pid", std::numeric_limits<uint32_t>::max()}},
+      {{"pid", kMaxNumber},
+       {"from", kMaxNumber, true},
+       {"until", kMaxNumber, true},
+       {"before", kMaxNumber, true},
+       {"before_until", kMaxNumber, true},
+       {"step", kMaxNumber, true}},
       {{"unit"}, {"container"}, {"pod"}, {"command"}}};
   history::Selection selection_;
   QueryClock::time_point deadline_;

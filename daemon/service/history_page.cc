@@ -19,10 +19,10 @@ std::string HistoryScript(std::string_view rows) {
   std::string script;
   for (const std::string_view part :
        {rows, web::kTimesJs, web::kRangeStateJs, web::kRowNamesJs,
-        web::kServiceJs, web::kLanesJs, web::kHeatMapJs, web::kRowListJs,
-        web::kKindSwitchJs, web::kFunctionGridJs, web::kFlameFrameJs,
-        web::kLiveJs, web::kDownloadsJs, web::kChoicesJs, web::kFiltersJs,
-        web::kSidesJs, web::kHistoryJs}) {
+        web::kServiceJs, web::kLanesJs, web::kHeatMapJs, web::kSlicesJs,
+        web::kRowListJs, web::kKindSwitchJs, web::kFunctionGridJs,
+        web::kFlameFrameJs, web::kLiveJs, web::kDownloadsJs, web::kChoicesJs,
+        web::kFiltersJs, web::kSidesJs, web::kHistoryJs}) {
     script += part;
   }
   return script;

@@ -8,6 +8,21 @@
 #include "ksym/base/text.h"
 
 namespace profd {
+namespace {
+
+// False: the text is no such number.
+bool Read(std::string_view text, NumberParameter& parameter) {
+  const size_t point = text.find('.');
+  if (parameter.may_have_thousandths && point != std::string_view::npos) {
+    parameter.thousandths = ksym::ParseThousandths(text.substr(point + 1));
+    if (!parameter.thousandths) return false;
+    text = text.substr(0, point);
+  }
+  parameter.value = ksym::ParseUnsigned(text, 10);
+  return parameter.value && *parameter.value <= parameter.most;
+}
+
+}  // namespace
 
 std::optional<std::string> ReadParameters(
     const std::multimap<std::string, std::string>& given,
@@ -25,12 +40,15 @@ std::optional<std::string> ReadParameters(
     if (parameter == numbers.end()) {
       return fmt::format("unknown parameter {}", name);
     }
-    const auto value = ksym::ParseUnsigned(text, 10);
-    if (!value || *value > parameter->most) {
-      return fmt::format("{} must be a whole number up to {}", name,
-                         parameter->most);
+    if (!Read(text, *parameter)) {
+      return fmt::format(
+          "{} must be a {} up to {}{}", name,
+          parameter->may_have_thousandths ? "number" : "whole number",
+          parameter->most,
+          parameter->may_have_thousandths
+              ? ", with three digits behind a point at the most"
+              : "");
     }
-    parameter->value = value;
   }
   return std::nullopt;
 }

@@ -14,7 +14,9 @@ namespace profd {
 struct NumberParameter {
   std::string_view name;
   uint64_t most;
+  bool may_have_thousandths = false;  // "5.24"
   std::optional<uint64_t> value = {};
+  std::optional<uint32_t> thousandths = {};  // besides, where there is a point
 };
 struct TextParameter {
   std::string_view name;

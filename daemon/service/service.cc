@@ -363,6 +363,7 @@ class Service {
     return config.frequency_hz != config_.frequency_hz ||
            config.stacks != config_.stacks ||
            config.waiting != config_.waiting ||
+           config.history.enabled != config_.history.enabled ||
            Labels::Of(config.labels).tid != Labels::Of(config_.labels).tid;
   }
 

@@ -14,6 +14,7 @@ function makeChoices() {
     if (step > 0 && step < LEAST_STEP) option.remove();
   }
   byName('key-versus').hidden = SET_FILTERS.length === 0;
+  byName('fine').hidden = byName('key-fine').hidden = LEAST_STEP > 1;
   byName('filter-apply').before(...FILTER_FIELDS.map((field) => {
     const label = element('label', `${field.label} `);
     const input = element('input', '');

@@ -14,6 +14,10 @@ class HistoryPage {
       keep: (row, {isSecond}) => this.rows.keepTo(row, {isSecond}),
       split: (seconds) => this.split(seconds),
     });
+    this.slices = new SliceMap({
+      choose: (range, {isSecond}) => this.chooseSlices(range, isSecond),
+      say: (text) => byName('said').textContent = text,
+    });
     this.grid = new FunctionGrid({
       choose: (row, options) => this.chooseFunction(row, options),
       open: ({name, module}) => this.flame.send({callers: {name, module}}),
@@ -61,7 +65,7 @@ class HistoryPage {
     const clicks = {
       earlier: () => this.shift(-1), later: () => this.shift(1),
       closer: () => this.zoom(), refresh: () => this.refresh(),
-      live: () => this.switchLive(),
+      live: () => this.switchLive(), fine: () => this.switchFine(),
       theme: () => this.switchTheme(),
       'no-b': () => this.update({b: null, ...Object.fromEntries(
           BEFORE_FILTERS.map((list) => [list, []]))}),
@@ -134,7 +138,9 @@ class HistoryPage {
       this.showTable();
     }
     if (isNewMap || differs('name', 'module')) this.loadSeries();
+    if (differs('fine', 'name', 'module', ...NAME_LISTS)) this.loadSlices();
     this.map.mark(state.a, state.b);
+    this.slices.mark(state.a, state.b);
     this.live.set(state.live > 0 && !state.window);
     this.showControls();
   }
@@ -371,9 +377,45 @@ class HistoryPage {
     }
   }
 
+  // The fine map shows a time that was chosen here, if that is short enough.
   chooseRange(range, isSecond) {
     this.markSecond(false);
-    this.update(isSecond ? {b: range} : {a: range});
+    const fine = this.state.fine && !isSecond &&
+        range.until - range.from <= LONGEST_FINE_TIME ? {fine: range} : {};
+    this.update({...fine, ...(isSecond ? {b: range} : {a: range})});
+  }
+  // CPU samples alone have slices.
+  chooseSlices(range, isSecond) {
+    this.markSecond(false);
+    this.update({kind: '', ...(isSecond ? {b: range} : {a: range})});
+  }
+  switchFine() {
+    const {fine, a} = this.state;
+    this.update({fine: fine ? null : fineTimeOf(a ?? this.window())});
+  }
+
+  async loadSlices() {
+    const signal = this.begin('slices');
+    const {fine, name} = this.state;
+    this.slices.show(null);
+    if (!fine) return;
+    const query = queryOf(bothSides(this.state), {...fine, isFine: true});
+    query.delete('kind');
+    query.set('step', 1 / SLICES);
+    if (name) query.set('function', `=${name}`);
+    try {
+      const line = await this.service.json('timeline', query, signal);
+      if (signal.aborted) return;
+      this.slices.show(line);
+      this.slices.mark(this.state.a, this.state.b);
+      byName('slices-text').textContent = line.known === 0 ?
+          'Nothing is known of this time in steps of 20 ms, which samples ' +
+          'keep for an hour.' :
+          `${lengthText(fine.until - fine.from)} in steps of 20 ms` +
+          (name ? ` of ${shortened(name, 120)}` : '');
+    } catch (error) {
+      if (error.name !== 'AbortError') this.sayTrouble(error);
+    }
   }
   // The next marked time is the second one.
   markSecond(isSecond = !this.map.isSecond) {
@@ -402,7 +444,7 @@ class HistoryPage {
   }
   zoom() {
     const {a} = this.state;
-    if (a) this.update({window: a});
+    if (a) this.update({window: snapped(a, 1)});
   }
   refresh() {
     this.now = this.present();
@@ -445,6 +487,7 @@ class HistoryPage {
     byName('step').value = state.step;
     byName('closer').disabled = !state.a;
     byName('live').setAttribute('aria-pressed', this.live.isOn);
+    byName('fine').setAttribute('aria-pressed', state.fine !== null);
     byName('no-b').hidden = !isCompared(state);
     this.sides.show(state, this.window());
     byName('window-text').textContent = rangeText(this.window());
@@ -461,6 +504,7 @@ class HistoryPage {
   }
   redraw() {
     this.map.draw();
+    this.slices.draw();
     this.grid.paint();
     if (this.curve) drawCurve(byName('curve'), this.curve);
     this.showControls();
@@ -476,7 +520,7 @@ class HistoryPage {
       '[': () => this.shift(-1), ']': () => this.shift(1),
       'z': () => this.zoom(), 'r': () => this.refresh(),
       'd': () => this.switchTheme(), 'l': () => this.switchLive(),
-      'k': () => this.kinds.next(),
+      'k': () => this.kinds.next(), 'm': () => byName('fine').click(),
     };
     if (!Object.hasOwn(actions, event.key)) return;
     actions[event.key]();

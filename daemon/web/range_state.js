@@ -16,13 +16,15 @@ const OPENING = {
   window: null,   // ... {from, until}
   a: null,        // the chosen range, and the one it is compared with
   b: null,
+  fine: null,     // the seconds that are shown in slices
   live: 0,        // 1: it goes on with time, unless there is a window
   by: ROWS[0].by, step: 0, kind: '',
   ...Object.fromEntries(NAME_LISTS.map((list) => [list, []])),
   name: '', module: '',  // the chosen function
   view: 'flame', sort: 'self', flame: '',
 };
-const RANGE_KEYS = ['window', 'a', 'b'];
+const RANGE_KEYS = ['window', 'a', 'b', 'fine'];
+const FINE_KEYS = ['a', 'b'];
 const RANGE_CHOICES = {
   by: ROWS.map(({by}) => by),
   view: ['flame', 'functions'],
@@ -30,15 +32,22 @@ const RANGE_CHOICES = {
 };
 const LONGEST_WINDOW = 400 * 86400;
 
-function parseRange(text) {
-  const found = /^(\d{1,10})-(\d{1,10})$/.exec(text);
+// With thousandths only where a range may be fine.
+function parseRange(key, text) {
+  const found = /^(\d{1,10}(\.\d{3})?)-(\d{1,10}(\.\d{3})?)$/.exec(text);
   if (!found) return null;
-  const [from, until] = [Number(found[1]), Number(found[2])];
-  return from < until && until - from <= LONGEST_WINDOW ? {from, until} : null;
+  const [from, until] = [Number(found[1]), Number(found[3])];
+  if (from >= until || until - from > LONGEST_WINDOW) return null;
+  const isFine = (found[2] ?? found[4]) !== undefined;
+  if (!isFine) return {from, until};
+  return FINE_KEYS.includes(key) ? {from, until, isFine} : null;
 }
 
-function formatRange({from, until}) {
-  return `${from}-${until}`;
+const endsOf = ({from, until, isFine}) =>
+    isFine ? [exactText(from), exactText(until)] : [from, until];
+
+function formatRange(range) {
+  return endsOf(range).join('-');
 }
 
 // A list of names with one more, if it is none and there is room.
@@ -56,7 +65,7 @@ function parseAddress(hash) {
     if (NAME_LISTS.includes(key)) {
       state[key] = withName(key, state[key], text);
     } else if (RANGE_KEYS.includes(key)) {
-      state[key] = parseRange(text);
+      state[key] = parseRange(key, text);
     } else if (RANGE_CHOICES[key]) {
       if (RANGE_CHOICES[key].includes(text)) state[key] = text;
     } else if (typeof OPENING[key] === 'number') {
@@ -113,7 +122,8 @@ function bothSides(state) {
 }
 
 // The parameters of a question about a range: its times and the filters.
-function queryOf(state, {from, until}) {
+function queryOf(state, range) {
+  const [from, until] = endsOf(range);
   const query = new URLSearchParams({from, until});
   for (const filter of FILTERS) {
     for (const name of state[filter]) query.append(filter, name);
@@ -126,8 +136,9 @@ function queryOf(state, {from, until}) {
 function differenceOf(state, range) {
   const query = queryOf(state, range);
   if (state.b) {
-    query.set('before', state.b.from);
-    query.set('before_until', state.b.until);
+    const [from, until] = endsOf(state.b);
+    query.set('before', from);
+    query.set('before_until', until);
   }
   for (const list of BEFORE_FILTERS) {
     for (const name of state[list]) query.append(list, name);

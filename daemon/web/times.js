@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 'use strict';
 
-// Times of the history's page: seconds since 1970, whole ones. Nothing here
-// knows of a document.
+// Times of the history's page: seconds since 1970, whole ones but for those of
+// ranges with isFine, which have thousandths. Nothing here knows of a document.
 
 // Lengths of a step that people reckon with.
 const STEPS = [1, 10, 60, 120, 900, 3600];
@@ -37,11 +37,18 @@ function dayText(seconds) {
       twoDigits(date.getDate());
 }
 
-// "2026-11-24 02:10:00 to 02:15:00".
-function rangeText({from, until}) {
+// "2026-11-24 02:10:00 to 02:15:00", "2026-11-24 02:10:00.240 to 02:10:00.480".
+function rangeText({from, until, isFine}) {
   const isOneDay = dayText(from) === dayText(until);
-  return `${dayText(from)} ${clockText(from)} to ` +
-      `${isOneDay ? '' : `${dayText(until)} `}${clockText(until)}`;
+  const text = (seconds) => clockText(seconds) +
+      (isFine ? `.${exactText(seconds).split('.')[1]}` : '');
+  return `${dayText(from)} ${text(from)} to ` +
+      `${isOneDay ? '' : `${dayText(until)} `}${text(until)}`;
+}
+
+// Seconds since 1970 as an address and a question have those of a fine range.
+function exactText(seconds) {
+  return seconds.toFixed(3);
 }
 
 // A moment as a field for times of a day has it, of the browser's time zone, and
@@ -54,7 +61,10 @@ function timeOfField(text) {
   return Number.isFinite(seconds) ? seconds : null;
 }
 
-function lengthText(seconds) {
+function lengthText(length) {
+  const ms = Math.round(length * 1000);
+  if (ms % 1000 !== 0) return `${ms} ms`;
+  const seconds = ms / 1000;
   if (seconds >= 86400 && seconds % 86400 === 0) return `${seconds / 86400} d`;
   if (seconds >= 3600 && seconds % 3600 === 0) return `${seconds / 3600} h`;
   if (seconds >= 60 && seconds % 60 === 0) return `${seconds / 60} min`;

@@ -21,6 +21,16 @@ std::optional<T> ParseUnsigned(std::string_view text, int base) {
   return value;
 }
 
+// The digits behind a decimal point, one to three of them, as thousandths;
+// nothing for anything else.
+inline std::optional<uint32_t> ParseThousandths(std::string_view digits) {
+  constexpr uint32_t kOfLastDigit[] = {100, 10, 1};
+  if (digits.empty() || digits.size() > 3) return std::nullopt;
+  auto number = ParseUnsigned<uint32_t>(digits, 10);
+  if (number) *number *= kOfLastDigit[digits.size() - 1];
+  return number;
+}
+
 // Takes the part of `text` before the first `separator` off its front, with
 // the separator; all of it when there is none.
 inline std::string_view TakeField(std::string_view& text, char separator) {

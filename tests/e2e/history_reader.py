@@ -21,11 +21,13 @@ TABLES = {"functions": "suuuuuuuu", "nodes": "du", "kinds": "uuuuuu",
           "series": "uusuuuuu", "rows": "ssssuu", "names": "suuu",
           "thinning": "u"}
 # The tables that each version of the format brought.
-NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"], 4: [], 5: []}
+NEW_TABLES = {1: [], 2: ["names"], 3: ["thinning"], 4: [], 5: [], 6: []}
 # From which on a segment has a summary behind its columns, and flames behind
 # that.
 SUMMARY_VERSION = 4
 FLAMES_VERSION = 5
+# From which on the last column of the tables says in which 20 ms rows were.
+SLICES_VERSION = 6
 FLAME_TABLES = {"flames": "uuuuuu", "roots": "uuuu", "nodes": "duuuu",
                 "counters": "uu"}
 
@@ -79,11 +81,14 @@ class File:
         self.summary = self.flames = None
         self.tables = {name: [] for name in TABLES}
         self.tables["nodes"].append((0, 0))
+        self.slices = []  # by row
 
     def append(self, columns, version):
         lacking = sum(len(TABLES[name]) for later, names in NEW_TABLES.items()
                       for name in names if later > version)
         wanted = 2 + sum(map(len, TABLES.values()))
+        slices = columns[-1] if version >= SLICES_VERSION else b""
+        columns = columns[:-1] if version >= SLICES_VERSION else columns
         assert len(columns) == wanted - lacking
         columns = columns + [b""] * lacking
         sizes, texts = columns[:2]
@@ -95,6 +100,14 @@ class File:
             begin += size
         assert begin == len(texts)
         read_tables(columns[2:], TABLES, self.tables)
+        rows, at = len(self.tables["rows"]), 0
+        while at < len(slices):
+            value, at = number(slices, at)
+            self.slices.append(value)
+        # Nothing: none is known.
+        self.slices.extend([0] * (rows - len(self.slices)) if not slices
+                           else [])
+        assert len(self.slices) == rows
 
     def stack(self, node):
         """Names, outermost first."""

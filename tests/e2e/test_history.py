@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import harness
@@ -17,6 +18,16 @@ import history_reader
 from service_harness import ServiceCase
 
 NOBODY = 65534
+BURST = """
+import time
+def busy(until):
+    while time.time() < until:
+        sum(range(500))
+while True:
+    begin = int(time.time() + 0.7) + 0.3
+    time.sleep(max(0, begin - time.time()))
+    busy(begin + 0.1)
+"""
 
 
 class HistoryTest(ServiceCase):
@@ -98,7 +109,8 @@ class HistoryTest(ServiceCase):
                  for version, samples, function in ((1, 45, "rare_2"),
                                                     (2, 5, "[no stack]"),
                                                     (3, 5, "[no stack]"),
-                                                    (4, 5, "[no stack]"))
+                                                    (4, 5, "[no stack]"),
+                                                    (5, 5, "[no stack]"))
                  for kind, name in (
                      ("journal", "000000000007.journal"),
                      ("segment", f"000000000007-000000000007-{end - 3}-{end}"
@@ -228,6 +240,67 @@ class HistoryTest(ServiceCase):
         said = self.history(self.stored, "--from", "2001-01-01", "--to",
                             "2001-01-02", status=1)[1]
         self.assertIn("nothing is known of", said)
+
+    def test_tells_slices(self):
+        # A program that is busy for a tenth of each second has its samples there,
+        # to 20 ms.
+        service = self.keep("--frequency-hz", "199")
+        burst = subprocess.Popen([sys.executable, "-I", "-c", BURST],
+                                 preexec_fn=harness.die_with_parent)
+        self.addCleanup(burst.wait)
+        self.addCleanup(burst.kill)
+        self.wait_samples(burst.pid, 60)
+        end = int(time.time()) - 1
+        times = {"within": (0.28, 0.42), "before": (0, 0.28),
+                 "behind": (0.42, 0.999)}
+        found = collections.Counter()
+        for second in range(end - 2, end):
+            for where, (begin, until) in times.items():
+                # One process may have nothing there; of the machine something
+                # is known.
+                text = self.history(
+                    self.stored, "--from", f"{second + begin:.3f}", "--to",
+                    f"{second + until:.3f}", "--pid", burst.pid, "--format",
+                    "folded")[0]
+                found[where] += sum(int(line.rsplit(" ", 1)[1])
+                                    for line in text.splitlines())
+        self.assertGreater(found["within"], 12, found)
+        # The interpreter looks at the clock between the bursts.
+        self.assertLess(found["before"] + found["behind"],
+                        found["within"] / 4, found)
+        line = json.loads(self.ask(
+            f"/api/history/timeline?from={end - 2}.000&until={end}.000"
+            f"&step=0.02&pid={burst.pid}")[1])
+        self.assertEqual(line["step"], 0.02)
+        self.assertEqual(len(line["known_ms"]), 100)
+        self.assertGreaterEqual(min(line["known_ms"]), 18, line)
+        by_slice = [sum(row["values"][i] + row["values"][i + 50]
+                        for row in line["rows"]) for i in range(50)]
+        self.assertGreater(sum(by_slice[14:21]), 0.75 * sum(by_slice))
+        flame = json.loads(self.ask(
+            f"/api/history/flame?from={end - 1}.280&until={end - 1}.420"
+            "&command=python3")[1])
+        self.assertIn("busy", json.dumps(flame["frames"]))
+        # Steps of seconds have no slices, and files have no parts of a second.
+        for path, status in (("timeline?from=1&until=2&step=0.02", 400),
+                             ("timeline?from=1.000&until=2&step=0.019", 400),
+                             ("flame?from=1.0000&until=2", 400),
+                             ("flame?from=1.&until=2", 400),
+                             ("functions?from=2.5&until=2.5", 400),
+                             ("flame?from=1.5&until=2", 404)):
+            got, body, _ = self.ask("/api/history/" + path)
+            self.assertEqual(got, status, (path, body))
+        self.assertIn(b"for an hour", body)
+        # An older file has none, and says so.
+        service.end()
+        for name in os.listdir(self.stored):
+            os.unlink(os.path.join(self.stored, name))
+        data = os.path.join(os.path.dirname(__file__), "..", "data", "history")
+        shutil.copy(os.path.join(data, "version-5.journal"),
+                    os.path.join(self.stored, "000000000007.journal"))
+        said = self.history(self.stored, "--from", "1795572780.5", "--to",
+                            "1795572783", status=1)[1]
+        self.assertIn("or not to 20 ms", said)
 
     def test_survives_a_kill(self):
         # What was on the disk is there, and the hole as well.

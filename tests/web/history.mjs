@@ -289,6 +289,80 @@ async function pods(page) {
   await shown(page);
 }
 
+// Seconds in steps of 20 ms: the second gesture behind the button.
+async function slices(page) {
+  const map = page.locator('#slice-map');
+  const ready = async () => {
+    await page.locator('#slices:not([hidden])').waitFor();
+    await page.waitForFunction(() => page.slices.line !== null);
+  };
+  await page.evaluate(() => {
+    const until = Math.floor(Date.now() / 1000) - 2;
+    page.update({window: null, a: {from: until - 6, until}, b: null});
+  });
+  await shown(page);
+  await page.locator('#fine').click();
+  await ready();
+  check(await page.locator('#fine').getAttribute('aria-pressed') === 'true' &&
+            (await state(page)).has('fine'), 'the map of slices is asked for');
+  check((await page.locator('#slices-text').textContent())
+            .startsWith('6 s in steps of 20 ms'), 'it says what it is');
+  const drawn = await map.evaluate((canvas) => {
+    const {data} = canvas.getContext('2d').getImageData(
+        0, 0, canvas.width, canvas.height);
+    const seen = new Set();
+    for (let i = 0; i < data.length; i += 4) {
+      seen.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+    }
+    return seen.size;
+  });
+  check(drawn > 2, `slices are drawn: ${drawn} colours`);
+  await map.scrollIntoViewIfNeeded();
+  const {x, y, width} = await map.boundingBox();
+  // From the middle of the second column to the middle of the third one.
+  await page.mouse.move(x + width * 1.5 / 6, y + 100);
+  await page.mouse.down();
+  await page.mouse.move(x + width * 2.5 / 6, y + 101, {steps: 3});
+  await page.mouse.up();
+  await shown(page);
+  const {a, fine} = Object.fromEntries(await state(page));
+  const [from, until] = a.split('-').map(Number);
+  const begin = Number(fine.split('-')[0]);
+  check(/^\d+\.\d{3}-\d+\.\d{3}$/.test(a) &&
+            Math.abs(from - begin - 1.5) < 0.03 &&
+            Math.abs(until - begin - 2.52) < 0.03,
+        `a second from its middle on: ${a} of ${fine}`);
+  const said = await page.locator('#range-a').textContent();
+  check(/:\d\d\.\d{3} to /.test(said) && / CPUs/.test(said),
+        `the time is said to the millisecond: ${said}`);
+  await picture(page, 'slices');
+  await map.focus();
+  await page.keyboard.press('PageUp');
+  for (let i = 0; i < 4; ++i) await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Shift+ArrowLeft');
+  check(/\.\d{3} to .*CPUs|nothing is known/.test(
+      await page.locator('#said').textContent()), 'the cursor says what is there');
+  await page.keyboard.press('b');
+  await shown(page);
+  check(/^\d+\.\d{3}-/.test((await state(page)).get('b')), 'a second time');
+  await page.locator('#no-b').click();
+  await shown(page);
+  await page.goBack();
+  await shown(page);
+  await page.goForward();
+  await shown(page);
+  await page.locator('#slices:not([hidden])').waitFor();
+  // A whole time that is chosen above takes the map along.
+  await drag(page, 0.90, 0.93);
+  await shown(page);
+  await ready();
+  const after = await state(page);
+  check(after.get('fine') === after.get('a'), `it follows: ${after}`);
+  await page.keyboard.press('m');
+  await page.locator('#slices').waitFor({state: 'hidden'});
+  check(!(await state(page)).has('fine'), 'and goes');
+}
+
 async function downloads(page) {
   for (const format of ['folded', 'json']) {
     await page.locator('#save-menu summary').click();
@@ -506,6 +580,7 @@ await keyboard(page);
 await filters(page);
 await pods(page);
 await kinds(page);
+await slices(page);
 await downloads(page);
 await themes(page);
 await phone();

@@ -8,7 +8,7 @@ import vm from 'node:vm';
 
 const FILES = ['tree', 'data', 'functions', 'names', 'layout', 'colours',
                'state', 'export', 'details', 'machine_rows', 'times', 'range_state',
-               'lanes', 'row_names'];
+               'lanes', 'row_names', 'slices'];
 const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf',
                  'BottomUp', 'shortName', 'fitName', 'fitFrame', 'cutEnd',
                  'Layout', 'Change', 'parseState', 'formatState', 'foldedName',
@@ -16,7 +16,8 @@ const EXPORTS = ['Tree', 'FlameData', 'functionTotals', 'callersOf', 'calleesOf'
                  'Details', 'stepOf', 'snapped', 'rangeText', 'lengthText',
                  'ticksOf', 'averageOf', 'averageUnit', 'OPENING', 'windowOf',
                  'parseAddress', 'formatAddress', 'queryOf', 'kindsOf', 'lanesOf',
-                 'rowPixels', 'laneText', 'laneColour', 'otherKindsIn', 'rowLabel'];
+                 'rowPixels', 'laneText', 'laneColour', 'otherKindsIn', 'rowLabel',
+                 'fineTimeOf', 'rangeOfSlices', 'columnsOf'];
 // The same of a fleet's page.
 const FLEET_FILES = ['fleet_rows', 'times', 'range_state'];
 const FLEET_EXPORTS = ['OPENING', 'parseAddress', 'formatAddress', 'queryOf',
@@ -662,6 +663,52 @@ test('a moment goes into its field and comes back', () => {
   const at = 1795737601;
   equal(fleet.timeOfField(fleet.fieldOfTime(at)), at);
   equal(fleet.timeOfField(''), null);
+});
+
+test('A time of slices has thousandths, in the address and in questions.', () => {
+  const {parseAddress, formatAddress, queryOf, OPENING, rangeText, lengthText} =
+      parts;
+  const state = parseAddress('#a=100.240-100.480&fine=60-120&b=7.000-8.000');
+  equal(state.a, {from: 100.24, until: 100.48, isFine: true});
+  equal(state.b, {from: 7, until: 8, isFine: true});
+  equal(state.fine, {from: 60, until: 120});
+  assert.equal(parseAddress(formatAddress(state)).a.until, 100.48);
+  assert.match(formatAddress(state), /b=7.000-8.000/);
+  const query = queryOf(OPENING, state.b);
+  assert.equal(query.get('from'), '7.000');
+  assert.equal(query.get('until'), '8.000');
+  assert.equal(queryOf(OPENING, {from: 7, until: 8}).get('from'), '7');
+  // Only the chosen times have them.
+  for (const text of ['window=1.500-2.500', 'fine=1.500-2.500', 'a=1.5-2.5',
+                      'a=2.500-2.500', 'a=3.000-2']) {
+    const [key] = text.split('=');
+    equal(parseAddress(`#${text}`)[key], null);
+  }
+  assert.match(rangeText(state.a), /:40\.240 to \d\d:\d\d:40\.480$/);
+  assert.equal(lengthText(100.48 - 100.24), '240 ms');
+  assert.equal(lengthText(8.0001 - 7.0001), '1 s');
+});
+
+test('Slices lie in columns of seconds.', () => {
+  const {fineTimeOf, rangeOfSlices, columnsOf} = parts;
+  equal(fineTimeOf({from: 10.2, until: 11.1}), {from: 10, until: 12});
+  equal(fineTimeOf({from: 0, until: 900}), {from: 720, until: 900});
+  const line = {from: 1000, known_ms: new Array(150).fill(20)};
+  equal(rangeOfSlices(line, 3, 1), {from: 1000.02, until: 1000.08, isFine: true});
+  equal(rangeOfSlices(line, 49, 49), {from: 1000.98, until: 1001, isFine: true});
+  equal(columnsOf(line, {from: 1000.98, until: 1002.04}),
+        [{column: 0, top: 49, bottom: 50}, {column: 1, top: 0, bottom: 50},
+         {column: 2, top: 0, bottom: 2}]);
+  equal(columnsOf(line, {from: 900, until: 1000.02}),
+        [{column: 0, top: 0, bottom: 1}]);
+  equal(columnsOf(line, {from: 1003, until: 1004}), []);
+  // What is drawn for a range is what was marked.
+  for (const [a, b] of [[0, 0], [7, 113], [99, 100]]) {
+    const columns = columnsOf(line, rangeOfSlices(line, a, b));
+    assert.equal(columns[0].column * 50 + columns[0].top, a);
+    const last = columns[columns.length - 1];
+    assert.equal(last.column * 50 + last.bottom, b + 1);
+  }
 });
 
 console.log(`${count} properties hold`);

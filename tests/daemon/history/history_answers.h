@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 inline constexpr uint64_t kHour = 3600 * kSecond;
 inline constexpr uint64_t kFirstHour = kFirstPart / kHour * kHour;
 // The first hour's files may be put together.
-inline constexpr uint64_t kDue = kFirstHour + kHour + 600 * kSecond;
+inline constexpr uint64_t kDue = kFirstHour + 2 * kHour;
 
 inline const auto kNever = [] { return false; };
 

@@ -55,6 +55,29 @@ TEST_F(MomentTest, IsTheNextSuchTimeBehindAnother) {
   EXPECT_EQ(Seconds("23:55", night * kSecond), night + 5 * 60);
 }
 
+TEST_F(MomentTest, MayHaveThousandths) {
+  const auto ns = [](std::string_view text,
+                     std::optional<uint64_t> after = std::nullopt) {
+    return ParseMoment(text, kNow, after).value_or(0);
+  };
+  constexpr uint64_t kMs = 1'000'000;
+  EXPECT_EQ(ns("1795590000.25"), kNow + 250 * kMs);
+  EXPECT_EQ(ns("@1795590000.007"), kNow + 7 * kMs);
+  EXPECT_EQ(ns("2026-11-25 08:00:00.5"), kNow + 500 * kMs);
+  EXPECT_EQ(ns("07:59:59.999"), kNow - kMs);
+  // In the same second as the other one, and in the next ones.
+  EXPECT_EQ(ns("07:59:59.5", kNow - 750 * kMs), kNow - 500 * kMs);
+  EXPECT_EQ(ns("08:00:01.5", kNow - 750 * kMs), kNow + 1500 * kMs);
+  EXPECT_TRUE(HasThousandths("02:10:05.24"));
+  EXPECT_FALSE(HasThousandths("02:10:05"));
+  for (const char* text :
+       {"02:10.5", "-15m.5", "-1.5s", "now.5", "1.", "1.2345", "1.x",
+        "2026-11-25.5", "2026-11-25 08:00.5", ".5", "1.5.5", "02:10:05.-1"}) {
+    EXPECT_FALSE(ParseMoment(text, kNow, std::nullopt)) << text;
+  }
+  EXPECT_EQ(ExactLocalTimeText(kNow + 7 * kMs), "2026-11-25 08:00:00.007");
+}
+
 TEST_F(MomentTest, IsADate) {
   EXPECT_EQ(Seconds("2026-11-25 08:00"), kNow / kSecond);
   EXPECT_EQ(Seconds("2026-11-25T08:00:05"), kNow / kSecond + 5);

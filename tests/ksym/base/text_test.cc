@@ -11,6 +11,16 @@ namespace ksym {
 namespace {
 
 // A number is the whole text and fits its type.
+TEST(ParseThousandthsTest, TakesUpToThreeDigits) {
+  EXPECT_EQ(ParseThousandths("2"), 200u);
+  EXPECT_EQ(ParseThousandths("24"), 240u);
+  EXPECT_EQ(ParseThousandths("024"), 24u);
+  EXPECT_EQ(ParseThousandths("999"), 999u);
+  for (const char* text : {"", "1234", "-1", "1x", "0.1", " 1"}) {
+    EXPECT_EQ(ParseThousandths(text), std::nullopt) << text;
+  }
+}
+
 TEST(ParseUnsignedTest, TakesWholeNumbersOnly) {
   EXPECT_EQ(ParseUnsigned("0", 10), 0u);
   EXPECT_EQ(ParseUnsigned("18446744073709551615", 10), UINT64_MAX);
