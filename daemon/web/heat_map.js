@@ -19,6 +19,31 @@ function darkPage() {
       matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
+// A canvas of so many pixels as the page has, to be drawn on.
+function contextOf(canvas, width, height) {
+  const scale = Math.min(devicePixelRatio || 1, 3);
+  canvas.width = Math.max(1, Math.round(width * scale));
+  canvas.height = Math.max(1, Math.round(height * scale));
+  const context = canvas.getContext('2d');
+  context.scale(scale, scale);
+  return context;
+}
+
+// The times of a range below what is drawn of it.
+function drawTimes(context, range, width, height) {
+  context.fillStyle = darkPage() ? '#a4aab5' : '#5c616b';
+  context.font = '11px sans-serif';
+  context.textAlign = 'center';
+  const most = Math.max(2, Math.floor(width / TICK_PIXELS));
+  for (const {at, text} of ticksOf(range, most)) {
+    const x = (at - range.from) / (range.until - range.from) * width;
+    context.fillRect(x, height - HEAT_AXIS_PIXELS, 1, 3);
+    const half = context.measureText(text).width / 2;
+    context.fillText(text, Math.min(Math.max(x, half), width - half),
+                     height - 3);
+  }
+}
+
 // The canvas of a time line: rows of names, columns of time, a lane for each kind
 // of samples. A time is marked by dragging or by keys; who uses it draws the names
 // beside it.
@@ -81,19 +106,16 @@ class HeatMap {
     const width = canvas.parentElement.clientWidth;
     const rows = Math.max(1, line?.rows.length ?? 0);
     const height = HEAT_TOP_PIXELS + rows * this.rowPixels + HEAT_AXIS_PIXELS;
-    const scale = Math.min(devicePixelRatio || 1, 3);
     this.width = width;
     canvas.style.height = `${height}px`;
-    canvas.width = Math.max(1, Math.round(width * scale));
-    canvas.height = Math.round(height * scale);
+    const context = contextOf(canvas, width, height);
     if (!line || width === 0) return;
-    const context = canvas.getContext('2d');
-    context.scale(scale, scale);
     this.isDark = darkPage();
     this.drawCells(context);
     this.drawHoles(context, rows);
     this.drawSigns(context);
-    this.drawAxis(context, height);
+    drawTimes(context, {from: line.from, until: this.timeOf(this.steps)}, width,
+              height);
     this.drawMarks();
   }
 
@@ -178,21 +200,6 @@ class HeatMap {
       context.font = '11px sans-serif';
       context.textAlign = 'center';
       context.fillText(marks & MARK_RESTART ? '▼' : '◆', left + width / 2, 10);
-    }
-  }
-
-  drawAxis(context, height) {
-    context.fillStyle = this.isDark ? '#a4aab5' : '#5c616b';
-    context.font = '11px sans-serif';
-    context.textAlign = 'center';
-    const range = {from: this.line.from, until: this.timeOf(this.steps)};
-    const most = Math.max(2, Math.floor(this.width / TICK_PIXELS));
-    for (const {at, text} of ticksOf(range, most)) {
-      const x = (at - range.from) / (range.until - range.from) * this.width;
-      context.fillRect(x, height - HEAT_AXIS_PIXELS, 1, 3);
-      const half = context.measureText(text).width / 2;
-      context.fillText(text, Math.min(Math.max(x, half), this.width - half),
-                       height - 3);
     }
   }
 
@@ -353,16 +360,12 @@ class HeatMap {
 // own most.
 function drawCurve(canvas, line) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
-  const scale = Math.min(devicePixelRatio || 1, 3);
-  canvas.width = Math.max(1, Math.round(width * scale));
-  canvas.height = Math.max(1, Math.round(height * scale));
   const steps = line.known_ms.length;
   const values = line.rows[0]?.values ?? [];
   const averages = line.known_ms.map(
       (known, i) => known > 0 ? (values[i] ?? 0) / known : -1);
   const most = averages.reduce((a, b) => Math.max(a, b), 0);
-  const context = canvas.getContext('2d');
-  context.scale(scale, scale);
+  const context = contextOf(canvas, width, height);
   context.fillStyle = laneColour(line.kind, 0.6, darkPage());
   averages.forEach((average, i) => {
     if (average <= 0 || most === 0) return;

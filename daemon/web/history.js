@@ -6,17 +6,17 @@ class HistoryPage {
   constructor() {
     this.service = new Service();
     this.rows = new RowList((changes) => this.update(changes));
-    this.map = new HeatMap({
+    const ofMaps = {
       choose: (range, {isSecond}) => this.chooseRange(range, isSecond),
       say: (text) => byName('said').textContent = text,
+    };
+    this.slices = new SliceMap(ofMaps);
+    this.map = new HeatMap({
+      ...ofMaps,
       point: (row) => this.rows.pointAt(row),
       nameOf: (row) => this.rows.nameOf(row),
       keep: (row, {isSecond}) => this.rows.keepTo(row, {isSecond}),
       split: (seconds) => this.split(seconds),
-    });
-    this.slices = new SliceMap({
-      choose: (range, {isSecond}) => this.chooseSlices(range, isSecond),
-      say: (text) => byName('said').textContent = text,
     });
     this.grid = new FunctionGrid({
       choose: (row, options) => this.chooseFunction(row, options),
@@ -377,17 +377,16 @@ class HistoryPage {
     }
   }
 
-  // The fine map shows a time that was chosen here, if that is short enough.
+  // CPU samples alone have slices. Their map shows a time that was chosen in the
+  // other one, if that is short enough.
   chooseRange(range, isSecond) {
     this.markSecond(false);
-    const fine = this.state.fine && !isSecond &&
-        range.until - range.from <= LONGEST_FINE_TIME ? {fine: range} : {};
-    this.update({...fine, ...(isSecond ? {b: range} : {a: range})});
-  }
-  // CPU samples alone have slices.
-  chooseSlices(range, isSecond) {
-    this.markSecond(false);
-    this.update({kind: '', ...(isSecond ? {b: range} : {a: range})});
+    const goesAlong = this.state.fine && !isSecond &&
+        range.until - range.from <= LONGEST_FINE_TIME;
+    this.update({
+      ...(range.isFine ? {kind: ''} : goesAlong ? {fine: range} : {}),
+      [isSecond ? 'b' : 'a']: range,
+    });
   }
   switchFine() {
     const {fine, a} = this.state;
@@ -409,8 +408,7 @@ class HistoryPage {
       this.slices.show(line);
       this.slices.mark(this.state.a, this.state.b);
       byName('slices-text').textContent = line.known === 0 ?
-          'Nothing is known of this time in steps of 20 ms, which samples ' +
-          'keep for an hour.' :
+          'Nothing is known so exactly: samples keep 20 ms for an hour.' :
           `${lengthText(fine.until - fine.from)} in steps of 20 ms` +
           (name ? ` of ${shortened(name, 120)}` : '');
     } catch (error) {

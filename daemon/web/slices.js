@@ -3,7 +3,6 @@
 
 const SLICES = 50;  // of a second
 const SLICE_PIXELS = 4;
-const SLICE_AXIS_PIXELS = 16;
 const LONGEST_FINE_TIME = 180;  // seconds
 
 // The whole seconds that a range is in, or its last ones.
@@ -49,12 +48,9 @@ class SliceMap {
     canvas.addEventListener('pointerdown', (event) => this.press(event));
     canvas.addEventListener('pointermove', (event) => this.move(event));
     canvas.addEventListener('pointerup', (event) => this.release(event));
-    canvas.addEventListener('pointercancel', () => this.point(null));
-    canvas.addEventListener('pointerleave', () => {
-      if (this.anchor === null) this.point(null);
-    });
+    canvas.addEventListener('pointerleave', () => this.leave());
     canvas.addEventListener('keydown', (event) => this.key(event));
-    canvas.addEventListener('blur', () => this.point(null));
+    canvas.addEventListener('blur', () => this.leave());
   }
 
   // A time line in steps of a slice, from a whole second on; null: none.
@@ -82,19 +78,16 @@ class SliceMap {
     const {canvas, line} = this;
     if (line === null) return;
     const width = canvas.clientWidth;
-    const height = SLICES * SLICE_PIXELS + SLICE_AXIS_PIXELS;
-    const scale = Math.min(devicePixelRatio || 1, 3);
+    const height = SLICES * SLICE_PIXELS + HEAT_AXIS_PIXELS;
     canvas.style.height = `${height}px`;
-    canvas.width = Math.max(1, Math.round(width * scale));
-    canvas.height = Math.round(height * scale);
-    const context = canvas.getContext('2d');
-    context.scale(scale, scale);
+    const context = contextOf(canvas, width, height);
     this.wide = width / this.seconds;
     this.drawCells(context);
     this.drawRange(context, this.a, '#1a5fd0');
     this.drawRange(context, this.b, '#c25400');
     this.drawRange(context, this.now(), darkPage() ? '#fff' : '#000');
-    this.drawAxis(context, width, height);
+    drawTimes(context, {from: line.from, until: line.from + this.seconds}, width,
+              height);
   }
 
   drawCells(context) {
@@ -109,27 +102,11 @@ class SliceMap {
   }
   drawRange(context, range, colour) {
     if (!range) return;
-    context.fillStyle = context.strokeStyle = colour;
+    context.strokeStyle = colour;
+    context.lineWidth = 2;
     for (const {column, top, bottom} of columnsOf(this.line, range)) {
-      const box = [column * this.wide, top * SLICE_PIXELS, this.wide,
-                   (bottom - top) * SLICE_PIXELS];
-      context.globalAlpha = 0.15;
-      context.fillRect(...box);
-      context.globalAlpha = 1;
-      context.strokeRect(...box);
-    }
-  }
-  drawAxis(context, width, height) {
-    context.fillStyle = darkPage() ? '#a4aab5' : '#5c616b';
-    context.font = '11px sans-serif';
-    const {from} = this.line;
-    const range = {from, until: from + this.seconds};
-    const most = Math.max(2, Math.floor(width / TICK_PIXELS));
-    for (const {at, text} of ticksOf(range, most)) {
-      const left = (at - from) * this.wide;
-      context.fillRect(left, height - SLICE_AXIS_PIXELS, 1, 3);
-      context.fillText(text, Math.min(
-          left, width - context.measureText(text).width), height - 3);
+      context.strokeRect(column * this.wide, top * SLICE_PIXELS, this.wide,
+                         (bottom - top) * SLICE_PIXELS);
     }
   }
 
@@ -150,7 +127,6 @@ class SliceMap {
   press(event) {
     if (event.button !== 0) return;
     this.canvas.setPointerCapture(event.pointerId);
-    this.isPressed = true;
     this.at = this.anchor = this.sliceOf(event);
     this.draw();
   }
@@ -158,22 +134,24 @@ class SliceMap {
     this.point(this.sliceOf(event));
   }
   release(event) {
-    if (!this.isPressed) return;
-    this.at = this.sliceOf(event);
-    this.choose(event.shiftKey);
+    if (this.anchor !== null) this.choose(event.shiftKey);
+  }
+  // No leaving while a pointer is captured.
+  leave() {
+    this.anchor = this.at = null;
+    this.draw();
   }
 
   choose(isSecond) {
     const range = this.now();
     this.anchor = null;
-    this.isPressed = false;
     if (range) this.actions.choose(range, {isSecond});
   }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const moves = {ArrowLeft: -SLICES, ArrowRight: SLICES, ArrowUp: -1,
-                   ArrowDown: 1, PageUp: -10 * SLICES, PageDown: 10 * SLICES};
+                   ArrowDown: 1};
     if (Object.hasOwn(moves, event.key)) {
       const last = this.line.known_ms.length - 1;
       const from = this.at ?? last;
@@ -182,8 +160,7 @@ class SliceMap {
     } else if (event.key === 'Enter' || event.key === 'b') {
       this.choose(event.key === 'b');
     } else if (event.key === 'Escape') {
-      this.anchor = null;
-      this.point(this.at);
+      this.leave();
     } else {
       return;
     }
@@ -193,10 +170,8 @@ class SliceMap {
 
   // Says what is there.
   point(at) {
-    if (at === null) this.anchor = null;
     this.at = at;
     this.draw();
-    if (at === null) return;
     const known = this.line.known_ms[at];
     const average = averageOf(this.values[at], known, this.line.unit);
     this.actions.say(`${rangeText(this.now())}: ` + (known === 0 ?
