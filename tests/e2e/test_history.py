@@ -249,7 +249,7 @@ class HistoryTest(ServiceCase):
                                  preexec_fn=harness.die_with_parent)
         self.addCleanup(burst.wait)
         self.addCleanup(burst.kill)
-        self.wait_samples(burst.pid, 60)
+        self.wait_samples(burst.pid, 100)
         end = int(time.time()) - 1
         times = {"within": (0.28, 0.42), "before": (0, 0.28),
                  "behind": (0.42, 0.999)}
