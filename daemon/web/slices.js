@@ -71,7 +71,7 @@ class SliceMap {
   }
 
   get seconds() {
-    return Math.ceil(this.line.known_ms.length / SLICES);
+    return this.line.known_ms.length / SLICES;
   }
 
   draw() {
@@ -85,7 +85,7 @@ class SliceMap {
     this.drawCells(context);
     this.drawRange(context, this.a, '#1a5fd0');
     this.drawRange(context, this.b, '#c25400');
-    this.drawRange(context, this.now(), darkPage() ? '#fff' : '#000');
+    this.drawRange(context, this.now(), '#888');
     drawTimes(context, {from: line.from, until: line.from + this.seconds}, width,
               height);
   }
