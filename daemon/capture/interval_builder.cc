@@ -23,9 +23,10 @@ static_assert(kFaultedStack == PROFILE_STACK_FAULT);
 static_assert(kCollidedStack == PROFILE_STACK_COLLIDED);
 static_assert(kFirstStackId == PROFILE_STACK_FIRST_ID);
 
-// What a part has of the mappings of its processes, as parts may wait for a
-// symbolizer that hangs. An image of more mappings, and each one once those
-// that are whole have so many together, has those only that its stacks lead to.
+// Parts may wait for a symbolizer that hangs, so their images are bounded. An
+// image with more mappings than this has those alone that its stacks lead to.
+// So has each image once the whole ones have as many together as the second
+// bound says.
 constexpr size_t kMaxWholeImage = 256;
 constexpr size_t kMaxWholeMappings = 8192;
 

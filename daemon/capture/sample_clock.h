@@ -9,7 +9,7 @@
 namespace profd {
 
 // One moment by two clocks, which go on alike from there: what a capture says
-// of the time. The sampler's slices are those of the second one.
+// of the time. The sampler's slices are those of `unix_ns`.
 struct SampleClock {
   uint64_t monotonic_ns = 0;
   uint64_t unix_ns = 0;
@@ -20,7 +20,8 @@ struct SampleClock {
   uint64_t SlicePhase() const {
     return (kSliceNs + unix_ns % kSliceNs - monotonic_ns % kSliceNs) % kSliceNs;
   }
-  // Of profile_key::slice; the sample was taken within ten minutes.
+  // The TimeSlice that a key's slice means, where its sample was taken within
+  // ten minutes of this moment.
   TimeSlice SliceOfKey(uint16_t slice) const {
     const uint64_t here = (monotonic_ns + SlicePhase()) / kSliceNs;
     const auto later =

@@ -37,13 +37,13 @@ struct WriterCounts {
   uint64_t stacks_folded = 0;  // that these lost
 };
 
-// Writes one directory's history. A record is appended to the journal at each
-// Commit(), and is on the disk when that returns. After some minutes, or when
-// the tables have become large, the journal becomes a segment, and the segments
-// of an hour become one when it is over, which loses its rare stacks when it is
-// old. What a journal has is read by others at any time. A writer that is
-// killed loses what was not committed; the next one makes a segment of the
-// journal. Not thread-safe.
+// Writes one directory's history. A record is appended to the journal at
+// each Commit(), and is on the disk when that returns. After some minutes,
+// or when the tables have become large, the journal becomes a segment, and
+// the segments of an hour become one, without slices, an hour after it is
+// over. That one loses its rare stacks when it is old. What a journal has is
+// read by others at any time. A writer that is killed loses what was not
+// committed; the next one makes a segment of the journal. Not thread-safe.
 class HistoryWriter {
  public:
   struct Limits {

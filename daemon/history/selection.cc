@@ -47,7 +47,7 @@ FileFilter::FileFilter(const Tables& tables, const Selection& selection)
 
 void FileFilter::FindParts(const Selection& selection) {
   const auto has_slice = [](const Row& row) { return row.slice != 0; };
-  // Of a file that tells no slices nothing is known so exactly.
+  // A file without slices knows no time so exactly.
   const bool tells = !by_slice_ || tables_.rows.empty() ||
                      std::ranges::any_of(tables_.rows, has_slice);
   for (const Part& part : tables_.parts) {

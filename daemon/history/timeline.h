@@ -132,7 +132,7 @@ class TimelineAdder {
   explicit TimelineAdder(TimelineRequest request);
   uint32_t NumberOf(const std::string& name, std::string_view comm);
   uint32_t StepOf(const Part& part) const;
-  // Of a row that is wanted by its slice.
+  // The step of a row that is wanted by its slice.
   uint32_t StepOf(const Part& part, const Row& row) const;
   // Calls `call(step, ns)` for the steps that the part was in.
   template <typename Call>

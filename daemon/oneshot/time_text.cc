@@ -115,7 +115,7 @@ std::optional<uint64_t> ParseWhole(std::string_view text, uint64_t now_unix_ns,
   return moment;
 }
 
-// What is behind the point; empty: there is none.
+// The text from its point on; empty: it has none.
 std::string_view ThousandthsOf(std::string_view text) {
   const size_t point = text.find('.');
   return point == std::string_view::npos ? std::string_view()

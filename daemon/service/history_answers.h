@@ -40,8 +40,8 @@ inline constexpr std::chrono::seconds kHistoryTurnWithin{10};
 struct AskedTime {
   uint64_t from = 0;
   uint64_t until = 0;
-  // Besides, where one of them was given so exactly: what begins in slices of
-  // that time is asked for.
+  // Thousandths besides. Where one of them was given, samples whose slice
+  // begins in the time are asked for.
   uint32_t from_ms = 0;
   uint32_t until_ms = 0;
   bool by_slice = false;

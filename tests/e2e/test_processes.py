@@ -98,8 +98,8 @@ class ProcessesTest(harness.E2eTest):
         return process
 
     def test_many_mappings(self):
-        # Of a process with thousands of mappings a capture has those that its
-        # stacks lead to, and they have their names.
+        # A capture of a process with thousands of mappings has few of them:
+        # the ones that stacks lead to, which have their names.
         sizes = {}
         for mappings in (0, MANY_MAPPINGS):
             process = self.json_loop(mappings)

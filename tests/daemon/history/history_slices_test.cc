@@ -193,7 +193,7 @@ TEST(HistorySlices, AreInJournalsAndSegments) {
   const auto journal = DecodeJournal(JournalHeader(1) + *record);
   ASSERT_TRUE(journal);
   EXPECT_EQ(journal->tables.rows, tables.rows);
-  // Rows without are as long as if there were no such column.
+  // Rows without a slice come back without one.
   for (Row& row : tables.rows) row.slice = 0;
   EXPECT_THAT(
       SlicesOf(

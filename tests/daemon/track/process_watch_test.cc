@@ -169,8 +169,8 @@ TEST_F(ProcessWatchTest, KnowsNothingOfOthersAfterALoss) {
   EXPECT_EQ(FileOf(3), "/program3");
 }
 
-// Of a large image only those mappings are copied that samples lead to, each
-// once; what was mapped in their place meanwhile is marked, too.
+// The mappings that samples lead to are copied, each once. A change that was
+// mapped over one of them meanwhile is marked.
 TEST_F(ProcessWatchTest, GivesTheMappingsInUse) {
   std::vector<SideBandEvent> events;
   for (uint64_t i = 0; i < 100; ++i) {
