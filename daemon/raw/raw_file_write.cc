@@ -201,12 +201,14 @@ class Writer {
     if (!stack) {
       message.add_uint32(StackField::kMissing, 1);
     } else {
+      // One without frames is written alike whether it is mixed or not, and
+      // asks for no newer version.
       if (!stack->frames.empty()) {
         message.add_bytes(
             stack->mixed ? StackField::kMixedFrames : StackField::kFrame,
             stack->frames.data(), stack->frames.size());
+        has_mixed_stacks_ |= stack->mixed;
       }
-      has_mixed_stacks_ |= stack->mixed;
       message.add_uint32(StackField::kEnd, static_cast<uint32_t>(stack->end));
       if (stack->used_frame_pointers) {
         message.add_uint32(StackField::kUsedFramePointers, 1);
