@@ -129,7 +129,7 @@ ksym::Result<SamplingEvent> SamplingEvent::Open(const EventSpec& spec,
       ::syscall(SYS_perf_event_open, &attr, /*pid=*/-1, static_cast<int>(cpu),
                 /*group_fd=*/-1, PERF_FLAG_FD_CLOEXEC);
   if (fd < 0) return OpenFailure(errno, spec, rate, cpu);
-  return SamplingEvent(ksym::UniqueFd(static_cast<int>(fd)), cpu);
+  return SamplingEvent(ksym::UniqueFd(static_cast<int>(fd)));
 }
 
 ksym::Status SamplingEvent::AttachProgram(int program_fd) {

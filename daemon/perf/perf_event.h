@@ -46,14 +46,11 @@ class SamplingEvent {
   void Disable();
 
   EventTimes ReadTimes() const { return ReadEventTimes(fd_.get()); }
-  uint32_t cpu() const { return cpu_; }
 
  private:
-  SamplingEvent(ksym::UniqueFd fd, uint32_t cpu)
-      : fd_(std::move(fd)), cpu_(cpu) {}
+  explicit SamplingEvent(ksym::UniqueFd fd) : fd_(std::move(fd)) {}
 
   ksym::UniqueFd fd_;
-  uint32_t cpu_;
 };
 
 // The event asked for; without a wish, `cycles` where there is a PMU, else
