@@ -201,7 +201,7 @@ class Writer {
     if (!stack) {
       message.add_uint32(StackField::kMissing, 1);
     } else {
-      // One without frames is written alike whether it is mixed or not, and
+      // A stack without frames is written alike whether it is mixed or not, and
       // asks for no newer version.
       if (!stack->frames.empty()) {
         message.add_bytes(

@@ -304,7 +304,7 @@ TEST(RawFileTest, NoticesEveryChangedByte) {
 TEST(RawFileTest, HasTheOldestVersionThatDoes) {
   RawCapture capture;
   capture.profile.stacks.Add(kFirstStackId, RawStack{.frames = {0x1000}});
-  // One without frames has none of another kind.
+  // A mixed stack without frames has none of another kind.
   capture.profile.stacks.Add(kFirstStackId + 2,
                              PackedStack{.frames = {}, .mixed = true});
   EXPECT_EQ(Written(capture)[8], 2);
