@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -81,12 +80,6 @@ class ColumnReader {
   const ksym::Status& status() const { return status_; }
 
  private:
-  // The numbers of a column: one ends with each byte that none follows in it.
-  static size_t CountNumbers(std::string_view column) {
-    return static_cast<size_t>(std::ranges::count_if(
-        column, [](char byte) { return (byte & 0x80) == 0; }));
-  }
-
   template <typename Element, typename Value>
   void ReadField(const Field<Element, Value>& field, std::string_view bytes,
                  size_t there, std::vector<Element>& table) {
@@ -110,10 +103,16 @@ class ColumnReader {
     NumberReader numbers(bytes);
     uint64_t value = 0;
     bool is_too_large = false;
-    for (size_t at = there; at < table.size(); ++at) {
-      value = numbers.Read<kCode>(value, at);
+    size_t at = there;
+    const auto put = [&](uint64_t number) {
+      value = number;
       is_too_large |= value > std::numeric_limits<Value>::max();
-      table[at].*member = static_cast<Value>(value);
+      table[at++].*member = static_cast<Value>(value);
+    };
+    while (at < table.size()) {
+      if (numbers.ReadAlike<kCode>(value, at, table.size() - at, put) == 0) {
+        put(numbers.Read<kCode>(value, at));
+      }
     }
     // Bytes behind the last number are of one that has no end.
     if (!numbers.IsDone()) return SetCorrupt("a number ends early");

@@ -72,10 +72,14 @@ Result<std::string> Pack(std::string_view bytes, int level) {
 
 // The size was checked against a bound.
 Result<std::string> Unpack(std::string_view packed, size_t size) {
-  std::string bytes(size, '\0');
-  const size_t done =
-      ZSTD_decompress(bytes.data(), bytes.size(), packed.data(), packed.size());
-  if (ZSTD_isError(done) != 0 || done != size) {
+  std::string bytes;
+  // Megabytes that need not be cleared before.
+  bytes.resize_and_overwrite(size, [&](char* room, size_t most) {
+    const size_t done =
+        ZSTD_decompress(room, most, packed.data(), packed.size());
+    return ZSTD_isError(done) != 0 ? 0 : done;
+  });
+  if (bytes.size() != size) {
     return Fail(ErrorCode::kCorrupt, "packed bytes are damaged");
   }
   return bytes;

@@ -13,9 +13,12 @@
 
 namespace profd::history {
 
+// The numbers of a column: one ends with each byte that none follows in it.
+size_t CountNumbers(std::string_view column);
+
 // Reads a column's numbers, as ksym::ByteCursor would. Those of one byte, and
 // of two to four, have paths of their own: most numbers of a column are of
-// either. Borrows the bytes.
+// either. So have several of one or of two bytes in a row. Borrows the bytes.
 class NumberReader {
  public:
   explicit NumberReader(std::string_view column)
@@ -35,6 +38,25 @@ class NumberReader {
     }
   }
 
+  // Reads the next numbers where they are several of one size, and calls `put`
+  // with each of them; how many there were. There are `left` places for
+  // numbers, the first of which is `place`; `before` is the number before.
+  template <Code kCode, typename Put>
+  size_t ReadAlike(uint64_t before, size_t place, size_t left, const Put& put) {
+    uint64_t word = 0;
+    if (left < sizeof(word) ||
+        end_ - at_ < static_cast<ptrdiff_t>(sizeof(word))) {
+      return 0;
+    }
+    word = WordAt(at_);
+    const uint64_t goes_on = word & kTopBits;
+    if (goes_on == 0) return PutAlike<kCode, 8>(word, before, place, put);
+    if (goes_on != kTopBitsOfPairs) return 0;
+    // The seven bits of each first byte, and those of the second above them.
+    word = (word & 0x007f'007f'007f'007f) | (word & 0x7f00'7f00'7f00'7f00) >> 1;
+    return PutAlike<kCode, 16>(word, before, place, put);
+  }
+
   // Whether all numbers were whole, and nothing is behind the last one.
   bool IsDone() const { return ok_ && at_ == end_; }
 
@@ -45,6 +67,46 @@ class NumberReader {
     uint32_t value = 0;
     unsigned bits = 0;
   };
+
+  // Of each byte, and of each first one of two.
+  static constexpr uint64_t kTopBits = 0x8080'8080'8080'8080;
+  static constexpr uint64_t kTopBitsOfPairs = 0x0080'0080'0080'0080;
+
+  friend size_t CountNumbers(std::string_view column);
+
+  // The byte of the lowest address is the lowest one.
+  static uint64_t WordAt(const char* at) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, sizeof(word));
+    if constexpr (std::endian::native == std::endian::big) {
+      word = __builtin_bswap64(word);
+    }
+    return word;
+  }
+
+  // The word is of numbers that take so many of its bits each, of which every
+  // eighth is none of the number's.
+  template <Code kCode, unsigned kBits, typename Put>
+  size_t PutAlike(uint64_t word, uint64_t before, size_t place,
+                  const Put& put) {
+    constexpr size_t kNumbers = 64 / kBits;
+    constexpr unsigned kUsedBits = kBits / 8 * 7;
+    at_ += sizeof(word);
+    for (size_t i = 0; i < kNumbers; ++i) {
+      const auto number = static_cast<uint32_t>(word >> i * kBits) &
+                          ((uint32_t{1} << kUsedBits) - 1);
+      if constexpr (kCode == Code::kStep) {
+        const int64_t step = Signed(number, kUsedBits);
+        before += static_cast<uint64_t>(step);
+      } else if constexpr (kCode == Code::kDistance) {
+        before = place + i - number;
+      } else {
+        before = number;
+      }
+      put(before);
+    }
+    return kNumbers;
+  }
 
   bool IsOneByte() const {
     return at_ != end_ && (static_cast<uint8_t>(*at_) & 0x80u) == 0;
@@ -115,5 +177,18 @@ class NumberReader {
   const char* end_;
   bool ok_ = true;
 };
+
+inline size_t CountNumbers(std::string_view column) {
+  size_t count = 0;
+  for (; column.size() >= sizeof(uint64_t);
+       column.remove_prefix(sizeof(uint64_t))) {
+    const uint64_t ends =
+        ~NumberReader::WordAt(column.data()) & NumberReader::kTopBits;
+    // A one for each, which the product adds up in its highest byte.
+    count += (ends >> 7) * 0x0101'0101'0101'0101 >> 56;
+  }
+  for (const char byte : column) count += (byte & 0x80) == 0 ? 1 : 0;
+  return count;
+}
 
 }  // namespace profd::history

@@ -87,16 +87,17 @@ void FileFilter::FindSeries(const Selection& wanted) {
 // Callers come before what they call, so one pass tells which stacks have a
 // wanted function.
 void FileFilter::FindNodes(const Selection& selection) {
-  std::vector<bool> functions;
+  std::vector<uint8_t> functions;
   functions.reserve(tables_.functions.size());
   for (const Function& function : tables_.functions) {
     functions.push_back(
-        IsNamed(tables_.strings.Get(function.name), selection.function));
+        IsNamed(tables_.strings.Get(function.name), selection.function) ? 1
+                                                                        : 0);
   }
   nodes_.resize(tables_.nodes.size());
   for (size_t i = 1; i < nodes_.size(); ++i) {
     const Node& node = tables_.nodes[i];
-    if (functions[node.function] || nodes_[node.parent]) nodes_[i] = true;
+    nodes_[i] = functions[node.function] | nodes_[node.parent];
   }
 }
 

@@ -53,7 +53,7 @@ class FileFilter {
   // Whether a row is wanted, whose part is.
   bool HasRow(const Row& row) const {
     return series_[row.series] &&
-           (nodes_.empty() || nodes_[row.user] || nodes_[row.kernel]) &&
+           (nodes_.empty() || (nodes_[row.user] | nodes_[row.kernel]) != 0) &&
            (!by_slice_ || HasSlice(row));
   }
 
@@ -72,7 +72,7 @@ class FileFilter {
   const uint64_t until_unix_ns_;
   std::vector<bool> parts_;
   std::vector<bool> series_;
-  std::vector<bool> nodes_;  // empty: all
+  std::vector<uint8_t> nodes_;  // 1: wanted; empty: all
 };
 
 }  // namespace profd::history

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "daemon/history/limits.h"
@@ -56,10 +58,7 @@ Status CheckPartsAndRows(const Tables& tables) {
   std::vector<uint64_t> emitted;
   emitted.reserve(tables.parts.size());
   for (const Part& part : tables.parts) {
-    const Accounting accounting = accountings.Of(part);
-    // A query takes samples that it leaves out off both, and neither may become
-    // negative.
-    emitted.push_back(std::min(accounting.emitted, accounting.taken));
+    emitted.push_back(accountings.SamplesOf(part));
   }
   for (const Row& row : tables.rows) {
     const Setting& setting = tables.settings[tables.parts[row.part].setting];
@@ -79,7 +78,15 @@ Status CheckPartsAndRows(const Tables& tables) {
 }  // namespace
 
 Status CheckFunctions(const Tables& tables) {
+  // A file has those of one object and kind beside each other.
+  const auto words_of = [](const Function& function) {
+    return std::tie(function.kind, function.flags, function.object,
+                    function.reason);
+  };
+  const Function* before = nullptr;
   for (const Function& function : tables.functions) {
+    if (before != nullptr && words_of(*before) == words_of(function)) continue;
+    before = &function;
     if (KindOfFunction(tables, function) == nullptr ||
         !FindReason(tables.strings.Get(function.reason))) {
       return Fail(ErrorCode::kUnsupported,
@@ -106,7 +113,10 @@ uint64_t StackSteps(const Tables& tables) {
 }
 
 PartAccountings::PartAccountings(const Tables& tables)
-    : tables_(tables), numbers_(tables.strings.size()) {
+    : tables_(tables),
+      numbers_(tables.strings.size()),
+      taken_(FindCounter(kTakenCounter).value_or(0) + 1),
+      emitted_(FindCounter(kEmittedCounter).value_or(0) + 1) {
   for (const Counter& counter : tables.counters) {
     size_t& number = numbers_[counter.name];
     if (number != 0) continue;
@@ -117,6 +127,17 @@ PartAccountings::PartAccountings(const Tables& tables)
     }
     number = *found + 1;
   }
+}
+
+uint64_t PartAccountings::SamplesOf(const Part& part) const {
+  uint64_t taken = 0, emitted = 0;
+  for (const Counter& counter :
+       std::span(tables_.counters).subspan(part.first_counter, part.counters)) {
+    const size_t number = numbers_[counter.name];
+    if (number == taken_) taken = counter.value;
+    if (number == emitted_) emitted = counter.value;
+  }
+  return std::min(taken, emitted);
 }
 
 Accounting PartAccountings::Of(const Part& part) const {

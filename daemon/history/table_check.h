@@ -34,10 +34,16 @@ class PartAccountings {
   // False: there is one that is not known.
   bool knows_all() const { return knows_all_; }
   Accounting Of(const Part& part) const;
+  // The fewer of those that were taken and emitted: a query takes samples that
+  // it leaves out off both, and neither may become negative.
+  uint64_t SamplesOf(const Part& part) const;
 
  private:
   const Tables& tables_;
   std::vector<size_t> numbers_;  // by string: one more than FindCounter()
+  // The same numbers.
+  const size_t taken_;
+  const size_t emitted_;
   bool knows_all_ = true;
 };
 

@@ -20,8 +20,8 @@ struct CounterName {
 // Calls `call` with each number's name and place.
 template <typename AccountingType, typename Call>
 void ForEachCounter(AccountingType& accounting, const Call& call) {
-  call(CounterName("", "taken"), accounting.taken);
-  call(CounterName("", "emitted"), accounting.emitted);
+  call(CounterName("", kTakenCounter), accounting.taken);
+  call(CounterName("", kEmittedCounter), accounting.emitted);
   call(CounterName("", "helped-by-frame-pointers"),
        accounting.helped_by_frame_pointers);
   call(CounterName("", "hints-dropped"), accounting.processes.hints_dropped);

@@ -27,6 +27,9 @@ const FrameKind* FindKindOfFunction(std::string_view name, uint32_t flags,
 
 std::optional<ksym::Unresolved> FindReason(std::string_view name);
 
+// Names of Accounting::taken and emitted.
+inline constexpr std::string_view kTakenCounter = "taken";
+inline constexpr std::string_view kEmittedCounter = "emitted";
 // The numbers that are not 0, by name: "taken", "lost ring-full".
 std::vector<std::pair<std::string, uint64_t>> CountersOf(
     const Accounting& accounting);
