@@ -47,15 +47,41 @@ uint32_t NextId(size_t size) { return static_cast<uint32_t>(size); }
 
 StringTable::StringTable() { Intern(""); }
 
+StringTable::StringTable(const StringTable& other) : ids_(other.ids_) {
+  strings_.reserve(other.strings_.size());
+  for (const std::string_view text : other.strings_) Append(text);
+}
+
+StringTable& StringTable::operator=(const StringTable& other) {
+  // A moved one keeps its texts' places.
+  if (this != &other) *this = StringTable(other);
+  return *this;
+}
+
+void StringTable::Append(std::string_view text) {
+  // From small on, as there are tables of a few texts.
+  constexpr size_t kFirstBlock = 128;
+  constexpr size_t kLargestBlock = 2048;
+  if (text.empty()) return strings_.push_back("");
+  if (blocks_.empty() ||
+      blocks_.back().capacity() - blocks_.back().size() < text.size()) {
+    const size_t last = blocks_.empty() ? 0 : blocks_.back().capacity();
+    blocks_.emplace_back().reserve(std::max(
+        std::clamp(2 * last, kFirstBlock, kLargestBlock), text.size()));
+    block_bytes_ += blocks_.back().capacity();
+  }
+  std::string& block = blocks_.back();
+  block += text;
+  strings_.push_back(
+      std::string_view(block).substr(block.size() - text.size()));
+}
+
 StringId StringTable::Intern(std::string_view text) {
   const auto [id, is_new] = ids_.FindOrInsert(
       ksym::HashText(text), NextId(strings_.size()),
       [&](StringId other) { return strings_[other] == text; });
   if (!is_new) return id;
-  strings_.emplace_back(text);
-  // Longer ones are blocks of their own, with the allocator's word.
-  constexpr size_t kWithin = 15;
-  if (text.size() > kWithin) text_bytes_ += text.size() + sizeof(size_t);
+  Append(text);
   return id;
 }
 

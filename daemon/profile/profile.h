@@ -25,22 +25,36 @@ using FrameId = uint32_t;
 // Index into a Profile's call stacks; 0 is the empty one.
 using CallStackId = uint32_t;
 
-// Each different text once. Views stay valid while the table lives.
+// Each different text once. Views stay valid while the table lives, also when
+// it is moved. A text takes some 30 bytes beside its own.
 class StringTable {
  public:
   StringTable();
+  ~StringTable() = default;
+  // A copy has the texts at places of its own.
+  StringTable(const StringTable& other);
+  StringTable& operator=(const StringTable& other);
+  StringTable(StringTable&& other) = default;
+  StringTable& operator=(StringTable&& other) = default;
+
   StringId Intern(std::string_view text);
   std::string_view Get(StringId id) const { return strings_[id]; }
   size_t size() const { return strings_.size(); }
   // With all that belongs to it.
   size_t memory_bytes() const {
-    return text_bytes_ + strings_.size() * sizeof(std::string) +
+    // The array may have room for as many again.
+    return block_bytes_ + 2 * strings_.size() * sizeof(std::string_view) +
            ids_.memory_bytes();
   }
 
  private:
-  std::deque<std::string> strings_;  // elements never move
-  size_t text_bytes_ = 0;            // of those that are not in the elements
+  void Append(std::string_view text);
+
+  std::vector<std::string_view> strings_;
+  // Their bytes. A block takes no more than it has room for, so these do not
+  // move.
+  std::deque<std::string> blocks_;
+  size_t block_bytes_ = 0;
   IdIndex ids_;
 };
 

@@ -31,6 +31,29 @@ TEST(StringTableTest, InternsEachTextOnce) {
   EXPECT_NE(table.Intern(std::string_view("a\0b", 3)), table.Intern("a"));
 }
 
+// Views of a table that was moved stay, and those of a copy are its own.
+TEST(StringTableTest, IsCopiedAndMoved) {
+  StringTable table;
+  const std::string large(5000, 'x');
+  std::vector<StringId> ids;
+  for (int i = 0; i < 1000; ++i) ids.push_back(table.Intern(std::to_string(i)));
+  ids.push_back(table.Intern(large));
+  ids.push_back(table.Intern("behind it"));
+  const std::string_view view = table.Get(ids[500]);
+  StringTable copy = table;
+  EXPECT_NE(copy.Get(ids[500]).data(), view.data());
+  const StringTable moved = std::move(table);
+  EXPECT_EQ(moved.Get(ids[500]).data(), view.data());
+  for (const StringId id : ids) EXPECT_EQ(copy.Get(id), moved.Get(id));
+  EXPECT_EQ(copy.Intern("700"), ids[700]);
+  const size_t size = copy.size();
+  EXPECT_EQ(copy.Intern("new"), size);
+  copy = moved;
+  EXPECT_EQ(copy.size(), moved.size());
+  EXPECT_EQ(copy.Get(0), "");
+  EXPECT_EQ(copy.Get(ids[1000]), large);
+}
+
 // Equal stacks have one id; a prefix, the reverse and the empty one differ.
 TEST(CallStackTableTest, InternsEachStackOnce) {
   CallStackTable table;
