@@ -5,7 +5,7 @@
     bench.py [--quick] [--program FILE] [--loads KINDS] [--parts PARTS]
              [--signals COUNT] [--waits PARTS] [--seconds SECONDS]
              [--alternations COUNT] [--against DIRECTORY]
-             [--history DIRECTORY] --build DIRECTORY [SECTION...]
+             [--history DIRECTORY] [--minutes COUNT] --build DIRECTORY [SECTION...]
 
 Exit status: 0, 1 when a section failed, 77 when nothing can be measured here.
 """
@@ -125,7 +125,13 @@ def main():
                         help="of the section paired: another build directory")
     parser.add_argument("--history", metavar="DIRECTORY",
                         help="of the section days: a history without an open "
-                        "journal (default: records a load of its own)")
+                        "journal (default: records a load of its own); of the "
+                        "section history: where to leave its histories, one "
+                        "for each rate")
+    parser.add_argument("--minutes", type=float, default=0,
+                        help="of the section history: so long a load of "
+                        "servers, databases, builds and batches (default: a "
+                        "short one of a few programs)")
     parser.add_argument("sections", nargs="*", metavar="SECTION",
                         help="of " + ", ".join(SECTIONS) + " (default: all)")
     arguments = parser.parse_args()
@@ -149,7 +155,8 @@ def main():
                                    arguments.against and
                                    os.path.abspath(arguments.against),
                                    arguments.history and
-                                   os.path.abspath(arguments.history))
+                                   os.path.abspath(arguments.history),
+                                   arguments.minutes)
         print_host(context)
         fine = [run_section(context, name)
                 for name in sections or SECTIONS]

@@ -6,6 +6,7 @@ import glob
 import gzip
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,12 +15,14 @@ import time
 import loads
 import programs
 import tables
+import varied_load
 
 RATES_HZ = (19, 99)
 # Of each part of the load.
 SECONDS = 40
 QUICK_SECONDS = 1
 INTERVAL_SECONDS = 5
+USUAL_INTERVAL_SECONDS = 10
 STOP_LIMIT = 20
 START_LIMIT = 60
 # Until a new configuration is in force.
@@ -59,13 +62,16 @@ class Service:
         os.mkdir(self.directory)
         self.configure(True)
         self.process = None
-        self.journal_bytes = 0
+        self.journals = {}  # bytes of each that there was
+        self.pprof_bytes = 0
 
     def configure(self, has_history):
         with open(self.path("config.json"), "w", encoding="ascii") as file:
             json.dump({
                 "frequency_hz": self.rate_hz,
-                "interval_seconds": INTERVAL_SECONDS,
+                "interval_seconds": USUAL_INTERVAL_SECONDS
+                                    if self.context.minutes
+                                    else INTERVAL_SECONDS,
                 "history": {"enabled": has_history,
                             "directory": self.path("history")},
                 "stacks": {"cache_directory": self.path("cache")},
@@ -80,8 +86,13 @@ class Service:
             self.configure(has_history)
             self.process.send_signal(signal.SIGHUP)
             time.sleep(RELOAD_SECONDS)
-            if not has_history:
-                self.journal_bytes += self.bytes_of("history/*.journal")
+            self.watch()
+
+    def watch(self):
+        """Looks how long journals are; they go when they are segments."""
+        for path in glob.glob(self.path("history/*.journal")):
+            with contextlib.suppress(FileNotFoundError):
+                self.journals[path] = os.path.getsize(path)
 
     def path(self, *names):
         return os.path.join(self.directory, *names)
@@ -174,8 +185,9 @@ def sql_bytes(context, profile, name):
 
 def seal(service):
     """Has the last journal made a segment, as the next start does."""
+    service.pprof_bytes = service.bytes_of("pprof/**")
     left = glob.glob(service.path("history/*.journal"))
-    service.journal_bytes += service.bytes_of("history/*.journal")
+    service.watch()
     service.start()
     deadline = time.monotonic() + STOP_LIMIT
     while any(map(os.path.exists, left)) and time.monotonic() < deadline:
@@ -213,16 +225,15 @@ def thin_row(context, service, rate_hz):
 def size_row(context, service, rate_hz):
     profile = json.loads(service.query("--format", "json")[0])
     samples = profile["metadata"]["samples"]["emitted"]
-    pprof = service.bytes_of("pprof/**")
     folded = len(gzip.compress(service.query("--format", "folded")[0]))
     rows = sql_bytes(context, profile, f"rows-{rate_hz}")
-    seal(service)
     sealed = service.bytes_of("history/*.segment")
     cpu_ms, peak_kib = compact(context, service)
     compacted = service.bytes_of("history/*.segment")
+    pprof = service.pprof_bytes
     each = [tables.number(size / samples, 2)
-            for size in (service.journal_bytes, sealed, compacted, pprof, rows,
-                         folded)]
+            for size in (sum(service.journals.values()), sealed, compacted,
+                         pprof, rows, folded)]
     return [f"{rate_hz} Hz", samples, *each,
             tables.number(tables.ratio(compacted, pprof), 3), cpu_ms,
             int(peak_kib) >> 10]
@@ -250,20 +261,32 @@ def run(context):
             service.start()
         begin = time.monotonic()
 
-        def end_part():
+        def for_each(do):
             for service in services.values():
-                service.begin_file()
-        run_load(context, seconds, end_part)
-        time.sleep(INTERVAL_SECONDS)
+                do(service)
+        if context.minutes:
+            varied_load.run(context, 60 * context.minutes,
+                            lambda: for_each(Service.watch))
+        else:
+            run_load(context, seconds, lambda: for_each(Service.begin_file))
+        time.sleep(USUAL_INTERVAL_SECONDS)
         wall = time.monotonic() - begin
         for rate, service in services.items():
             cpu.append(f"{rate} Hz {100 * service.stop() / wall:.2f} %")
+        # At once, so that nothing that fails then loses a long load.
+        for rate, service in services.items():
+            seal(service)
+            if context.history:
+                shutil.copytree(service.path("history"),
+                                os.path.join(context.history, str(rate)))
         for rate, service in services.items():
             sizes.append(size_row(context, service, rate))
             thin.append(thin_row(context, service, rate))
             queries.append(query_row(context, service, rate))
-    print(f"Bytes a sample after {wall:.0f} s of builds, Python, a database, "
-          "compression and nearly\nnothing, a file of each: as journals, sealed "
+    load = ("a varied load, a file of ten minutes each"
+            if context.minutes else "builds, Python, a database, compression "
+            "and nearly nothing, a file of each")
+    print(f"Bytes a sample after {wall:.0f} s of {load}:\nas journals, sealed "
           "and in one file (compact), pprof files\nof each interval, rows of "
           "SQLite and gzipped folded stacks without times, compact /\npprof; "
           "what making one file took, in ms of CPU and MiB")

@@ -29,7 +29,8 @@ class Context:
     trouble: object = None  # trouble.Wanted, for the section trouble
     waits: object = None  # waits.Wanted, for the sections waits and paired
     against: str = None  # another build directory, for the section paired
-    history: str = None  # a directory of a service, for the section days
+    history: str = None  # a directory of services, for history and days
+    minutes: float = 0  # of a varied load, for the section history
 
     def scratch_file(self, name):
         return os.path.join(self.scratch, name)
