@@ -14,6 +14,7 @@
 #include "daemon/history/number_reader.h"
 #include "ksym/base/bounded_name.h"
 #include "ksym/base/byte_cursor.h"
+#include "ksym/base/count_leb128.h"
 #include "ksym/base/result.h"
 
 namespace profd::history {
@@ -31,7 +32,7 @@ class ColumnReader {
     if (!status_) return;
     const size_t there = table.size();
     const size_t more =
-        HasColumn(content_, next_) ? CountNumbers(columns_[next_]) : 0;
+        HasColumn(content_, next_) ? ksym::CountLeb128(columns_[next_]) : 0;
     if (more > most - there) return SetTooLarge();
     table.resize(there + more);
     next_ = ForEachField(fields, next_, [&](const auto& field, size_t column) {
@@ -83,7 +84,7 @@ class ColumnReader {
   template <typename Element, typename Value>
   void ReadField(const Field<Element, Value>& field, std::string_view bytes,
                  size_t there, std::vector<Element>& table) {
-    if (CountNumbers(bytes) != table.size() - there) {
+    if (ksym::CountLeb128(bytes) != table.size() - there) {
       return SetCorrupt("columns differ in length");
     }
     switch (field.code) {

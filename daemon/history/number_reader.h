@@ -13,9 +13,6 @@
 
 namespace profd::history {
 
-// The numbers of a column: one ends with each byte that none follows in it.
-size_t CountNumbers(std::string_view column);
-
 // Reads a column's numbers, as ksym::ByteCursor would. Those of one byte, and
 // of two to four, have paths of their own: most numbers of a column are of
 // either. So have several of one or of two bytes in a row. Borrows the bytes.
@@ -71,8 +68,6 @@ class NumberReader {
   // Of each byte, and of each first one of two.
   static constexpr uint64_t kTopBits = 0x8080'8080'8080'8080;
   static constexpr uint64_t kTopBitsOfPairs = 0x0080'0080'0080'0080;
-
-  friend size_t CountNumbers(std::string_view column);
 
   // The byte of the lowest address is the lowest one.
   static uint64_t WordAt(const char* at) {
@@ -177,18 +172,5 @@ class NumberReader {
   const char* end_;
   bool ok_ = true;
 };
-
-inline size_t CountNumbers(std::string_view column) {
-  size_t count = 0;
-  for (; column.size() >= sizeof(uint64_t);
-       column.remove_prefix(sizeof(uint64_t))) {
-    const uint64_t ends =
-        ~NumberReader::WordAt(column.data()) & NumberReader::kTopBits;
-    // A one for each, which the product adds up in its highest byte.
-    count += (ends >> 7) * 0x0101'0101'0101'0101 >> 56;
-  }
-  for (const char byte : column) count += (byte & 0x80) == 0 ? 1 : 0;
-  return count;
-}
 
 }  // namespace profd::history

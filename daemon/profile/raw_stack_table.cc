@@ -9,6 +9,7 @@
 #include <limits>
 #include <protozero/varint.hpp>
 
+#include "ksym/base/count_leb128.h"
 #include "ksym/base/keyed_hash.h"
 
 namespace profd {
@@ -205,12 +206,8 @@ size_t RawStackTable::CountFrames() const {
       ForEachFrame(At(index), [&](const RawFrame&) { ++frames; });
       continue;
     }
-    const char* const first = frames_.data() + entry.begin;
-    // The last byte of a varint has not the highest bit.
-    frames += static_cast<size_t>(
-        std::count_if(first, first + entry.size, [](char byte) {
-          return (static_cast<unsigned char>(byte) & 0x80u) == 0;
-        }));
+    frames += ksym::CountLeb128(
+        std::string_view(frames_).substr(entry.begin, entry.size));
   }
   return frames;
 }

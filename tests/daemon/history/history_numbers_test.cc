@@ -12,6 +12,7 @@
 
 #include "daemon/history/number_reader.h"
 #include "ksym/base/byte_cursor.h"
+#include "ksym/base/count_leb128.h"
 
 namespace profd::history {
 namespace {
@@ -32,7 +33,7 @@ std::string NumbersOf(const std::vector<size_t>& sizes, std::mt19937& random) {
 template <Code kCode>
 std::vector<uint64_t> ReadAll(const std::string& column, size_t& alike) {
   NumberReader reader(column);
-  const size_t count = CountNumbers(column);
+  const size_t count = ksym::CountLeb128(column);
   std::vector<uint64_t> numbers;
   uint64_t before = 0;
   const auto put = [&](uint64_t number) {
@@ -87,7 +88,7 @@ TEST(HistoryNumbers, AreTheSameSeveralAtATime) {
       sizes.insert(sizes.end(), 1 + random() % 30, size);
     }
     const std::string column = NumbersOf(sizes, random);
-    EXPECT_EQ(CountNumbers(column), sizes.size());
+    EXPECT_EQ(ksym::CountLeb128(column), sizes.size());
     ExpectSame(column, alike);
     all += 3 * sizes.size();
   }
@@ -108,7 +109,7 @@ TEST(HistoryNumbers, AreTheSameAtTheEndOfAColumn) {
 TEST(HistoryNumbers, EndEarly) {
   // Eight numbers begin; the last one has no end.
   const std::string column("\1\1\1\1\1\1\1\x81", 8);
-  EXPECT_EQ(CountNumbers(column), 7u);
+  EXPECT_EQ(ksym::CountLeb128(column), 7u);
   NumberReader reader(column);
   for (int i = 0; i < 7; ++i) EXPECT_EQ(reader.Read<Code::kPlain>(0, 0), 1u);
   EXPECT_FALSE(reader.IsDone());
