@@ -200,6 +200,10 @@ class Resolver::Interval {
                   const PlaceOfCaller& place_of_caller) {
     std::vector<FrameId>& frames = resolver_.frames_;
     frames.clear();
+    if (!stack.mixed && !waker_) {
+      NameNative(stack, space, name_frame, place_of_caller, frames);
+      return {StateOf(stack.end), builder_.AddStack(frames)};
+    }
     auto place = FrameCache::Place::kLeaf;
     bool is_of_interpreter = false;  // the frame before
     bool is_hidden = false;  // the frame before, in favour of a runtime's
@@ -248,6 +252,27 @@ class Resolver::Interval {
     std::vector<FrameId> all = WakerFrames(*waker);
     all.insert(all.end(), waiting.begin(), waiting.end());
     return {state, builder_.AddStack(all)};
+  }
+
+  // The frames of a stack of native code alone, as most are: of these none hides
+  // another one.
+  template <typename NameFrame, typename PlaceOfCaller>
+  void NameNative(const PackedStack& stack, const Space& space,
+                  const NameFrame& name_frame,
+                  const PlaceOfCaller& place_of_caller,
+                  std::vector<FrameId>& frames) {
+    // A frame takes a byte or more.
+    frames.resize(stack.frames.size());
+    size_t count = 0;
+    auto place = FrameCache::Place::kLeaf;
+    ForEachAddress(stack, [&](uint64_t address) {
+      const FrameId frame =
+          named_frames_.Find(FrameCache::Key::Of(address, space.number, place),
+                             [&] { return name_frame(address, place); });
+      place = place_of_caller(frame);
+      frames[count++] = frame;
+    });
+    frames.resize(count);
   }
 
   // From its leaf to the divider between it and the thread that waited.

@@ -121,6 +121,17 @@ void ForEachFrame(const PackedStack& stack, const Function& frame) {
   }
 }
 
+// The same of a stack that is not mixed, with the address of each frame alone.
+template <typename Function>
+void ForEachAddress(const PackedStack& stack, const Function& frame) {
+  const std::string_view bytes = stack.frames;
+  uint64_t address = 0;
+  for (size_t next = 0; next < bytes.size();) {
+    address += packed::TakeDifference(bytes, next);
+    frame(address);
+  }
+}
+
 // The stacks of a raw profile by their ids, packed: 24 bytes for one and its
 // frames, and 11 more if they do not come in the order of their ids.
 // 2^32 - 2 stacks at most.
