@@ -27,7 +27,12 @@ bool HasTimeOf(const Part& part, const Selection& selection) {
   const uint64_t from = selection.from_unix_ns;
   const uint64_t until = selection.until_unix_ns;
   const uint64_t start = part.start_unix_ns;
-  if (!selection.by_slice) return start >= from && start < until;
+  if (!selection.by_slice) {
+    if (start >= from) return start < until;
+    // A part that is longer than a second may have one that none begins in.
+    return !selection.begun_only && from < until &&
+           until - start <= part.duration_ns;
+  }
   // The first slice of a part may have begun before it.
   return (start >= from || from - start < part.duration_ns) &&
          (start < until || start - until < kSliceNs);

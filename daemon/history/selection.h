@@ -15,11 +15,13 @@ namespace profd::history {
 // Which samples of a history are wanted; an empty text asks for nothing. Whole
 // names match also as they are printed (ksym/base/printable.h).
 struct Selection {
-  // Parts that begin in [from, until), in nanoseconds since 1970; with
-  // `by_slice` samples whose slice begins in it.
+  // Parts that begin in [from, until), in nanoseconds since 1970, or one that
+  // all of it lies within; with `by_slice` samples whose slice begins in it.
   uint64_t from_unix_ns = 0;
   uint64_t until_unix_ns = std::numeric_limits<uint64_t>::max();
   bool by_slice = false;
+  // No part that began before.
+  bool begun_only = false;
   std::string unit = {};  // "nginx.service", or "nginx" for that
   // As PodNames says: a name, or the beginning of an id.
   std::string container = {};

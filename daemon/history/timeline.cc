@@ -86,6 +86,8 @@ TimelineAdder::TimelineAdder(TimelineRequest request)
       kinds_(selection_.kind, request_.has_lanes ? KindLanes::kMaxLanes : 1) {
   // All kinds are read then: the one that was asked for is the first lane's.
   if (request_.has_lanes) selection_.kind.clear();
+  // What began before it is of no step.
+  selection_.begun_only = true;
   const Selection& selection = request_.selection;
   line_.from_unix_ns = selection.from_unix_ns;
   line_.step_ns = request_.step_ns;

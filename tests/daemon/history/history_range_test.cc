@@ -81,6 +81,29 @@ TEST(RangeProfile, TakesPartsThatBeginWithin) {
             0u);
 }
 
+TEST(RangeProfile, TakesAPartThatAllOfItLiesWithin) {
+  Tables tables = TablesOf({PartNumber(0), PartNumber(1)});
+  tables.parts[0].duration_ns = 3 * kSecond;
+  tables.parts[1].start_unix_ns = kFirstPart + 5 * kSecond;
+  const auto count = [&](uint64_t from, uint64_t until) {
+    const Profile profile =
+        Select(tables, {.from_unix_ns = kFirstPart + from,
+                        .until_unix_ns = kFirstPart + until});
+    EXPECT_EQ(profile.accounting.emitted, CountOf(profile));
+    if (CountOf(profile) != 0) {
+      EXPECT_EQ(profile.metadata.start_unix_ns, kFirstPart);
+      EXPECT_EQ(profile.metadata.duration_ns, 3 * kSecond);
+    }
+    return CountOf(profile);
+  };
+  EXPECT_EQ(count(kSecond, 2 * kSecond), 15u);
+  EXPECT_EQ(count(2 * kSecond, 3 * kSecond), 15u);
+  // Some of it lies elsewhere, and none begins in what lies here.
+  EXPECT_EQ(count(kSecond, 3 * kSecond + 1), 0u);
+  // It ends before it begins.
+  EXPECT_EQ(count(2 * kSecond, kSecond), 0u);
+}
+
 TEST(RangeProfile, Filters) {
   const Tables tables = TablesOf({PartNumber(0), PartNumber(1)});
   const auto count = [&](Selection selection) {

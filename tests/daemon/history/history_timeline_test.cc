@@ -72,6 +72,20 @@ TEST(Timeline, SplitsPartsThatGoOnInTheNextStep) {
                           15 * kTenthOfSecond / 4, 0u));
 }
 
+// Such a time is of a table and a flame graph, which have no steps.
+TEST(Timeline, HasNothingOfAPartThatBeganBefore) {
+  TimelineRequest request = RequestOf(1, TimelineBy::kAll);
+  request.selection.from_unix_ns = kFirstPart + kSecond;
+  request.selection.until_unix_ns = kFirstPart + 2 * kSecond;
+  request.step_ns = kSecond;
+  Tables tables = TablesOf({PartNumber(0, 10)});
+  tables.parts[0].duration_ns = 3 * kSecond;
+  const Timeline line = LineOf({tables}, request);
+  ASSERT_EQ(line.steps.size(), 1u);
+  EXPECT_EQ(line.steps[0].known_ns, 0u);
+  EXPECT_TRUE(line.rows.empty());
+}
+
 TEST(Timeline, HasARowForEachNameAndTheRest) {
   const std::vector<Tables> files = {
       TablesOf({PartNumber(0, 10), PartNumber(2, 10)})};
