@@ -180,11 +180,15 @@ class Night(unittest.TestCase):
         times = {"--from": begin, "--to": end,
                  "--before-from": begin - CALM_SECONDS + 2,
                  "--before-to": begin}
+        # A curve is of the spike and what is around it.
+        times_of_curves = {"--from": begin - CALM_SECONDS,
+                           "--to": end + CALM_SECONDS - 2}
         self.assertIn(["ui"], all_arguments)
         others = [each for each in all_arguments if each != ["ui"]]
         self.assertGreater(len(others), 4)
         for arguments in others:
-            words = [str(times[before]) if CLOCK.fullmatch(word) else word
+            of_it = times_of_curves if "--series" in arguments else times
+            words = [str(of_it[before]) if CLOCK.fullmatch(word) else word
                      for before, word in zip(["", *arguments], arguments)]
             if words[0] == "report":
                 words[1] = RANGE.sub(f"{self.history}@{begin}..{end}", words[1])
@@ -192,6 +196,8 @@ class Night(unittest.TestCase):
                 words.insert(1, self.history)
             with self.subTest(" ".join(arguments)):
                 said = self.output_of(words)
+                if "--docs" in sys.argv and "-o" not in words:
+                    print(" ".join(arguments), said, sep="\n")
                 self.assertIn(next(iter(UNITS)) if "--by" in words else
                               "#" if "--series" in words else
                               CALLERS[0] if "--callers" in words else CULPRIT,
