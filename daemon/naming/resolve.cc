@@ -199,11 +199,11 @@ class Resolver::Interval {
                   const NameFrame& name_frame,
                   const PlaceOfCaller& place_of_caller) {
     std::vector<FrameId>& frames = resolver_.frames_;
-    frames.clear();
     if (!stack.mixed && !waker_) {
-      NameNative(stack, space, name_frame, place_of_caller, frames);
+      NameNative(stack, space, name_frame, place_of_caller);
       return {StateOf(stack.end), builder_.AddStack(frames)};
     }
+    frames.clear();
     auto place = FrameCache::Place::kLeaf;
     bool is_of_interpreter = false;  // the frame before
     bool is_hidden = false;  // the frame before, in favour of a runtime's
@@ -254,13 +254,13 @@ class Resolver::Interval {
     return {state, builder_.AddStack(all)};
   }
 
-  // The frames of a stack of native code alone, as most are: of these none hides
-  // another one.
+  // Sets resolver_.frames_ to those of a stack of native code alone, as most
+  // are: of these none hides another one.
   template <typename NameFrame, typename PlaceOfCaller>
   void NameNative(const PackedStack& stack, const Space& space,
                   const NameFrame& name_frame,
-                  const PlaceOfCaller& place_of_caller,
-                  std::vector<FrameId>& frames) {
+                  const PlaceOfCaller& place_of_caller) {
+    std::vector<FrameId>& frames = resolver_.frames_;
     // A frame takes a byte or more.
     frames.resize(stack.frames.size());
     size_t count = 0;
