@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host with many kinds of work: servers under requests, databases, builds
-and batches, each in a unit of its own, two or three of them at a time."""
+and batches, each in a unit of its own, three of them at a time."""
 
 import contextlib
 import os
@@ -21,7 +21,8 @@ PORTS = {name: 18470 + i for i, name in enumerate(
 SHIFT_SECONDS = (20, 60)
 SEED = 20
 AT_A_TIME = 3
-SLICE = "ksym-bench.slice"
+# Of this run alone: all that is in it is killed in the end.
+SLICE = f"ksym-bench-{os.getpid()}.slice"
 # Behind the name of a work in that of its unit; a server has one of its own.
 UNIT_OF_WORK = "work"
 
@@ -80,8 +81,7 @@ def enter(cgroup):
 
 
 class Unit:
-    """A cgroup as systemd makes one, and what runs in it. No other one is in
-    our slice: all that is in it is killed in the end."""
+    """A cgroup as systemd makes one, and what runs in it."""
 
     def __init__(self, name):
         self.path = os.path.join(cgroup_mount(), SLICE, name)
@@ -135,12 +135,14 @@ def requests(port, *paths):
 
 
 class Host:
-    """Its works by name: the unit, and the command that keeps it busy."""
+    """Its works by name, each the command that keeps it busy; and its servers,
+    which are there all the time."""
 
     def __init__(self, context, stack):
         self.context = context
         self.stack = stack
         self.works = {}
+        self.processes = {}  # of servers
         self.missing = []
         self.directory = context.scratch_file("varied")
         os.mkdir(self.directory)
@@ -166,7 +168,13 @@ class Host:
     def serve(self, name, paths, command, *needed):
         """A server that is always there, and at times gets requests."""
         if self.add(name, requests(PORTS[name], *paths), "ab", *needed):
-            self.unit(name + ".service").start(command, self.directory)
+            self.processes[name] = self.unit(name + ".service").start(
+                command, self.directory)
+
+    def ended(self):
+        """Servers that are not there any more, as where a module is missing."""
+        return [name for name, process in self.processes.items()
+                if process.poll() is not None]
 
     def unit(self, name):
         unit = Unit(name)
@@ -263,8 +271,8 @@ class Host:
 
 
 def run(context, seconds, tick):
-    """That long, with a call of `tick` about each second. Prints who is there
-    and who is not."""
+    """That long, with a call of `tick` about each second. Prints what works
+    there are, what is missing, and which servers did not last."""
     with contextlib.ExitStack() as stack:
         host = Host(context, stack)
         print(f"{len(host.works)} kinds of work, {AT_A_TIME} at a time: "
@@ -281,3 +289,5 @@ def run(context, seconds, tick):
                 while time.monotonic() < shift_end:
                     time.sleep(1)
                     tick()
+        if ended := host.ended():
+            print(f"servers that ended before: {', '.join(ended)}\n")
