@@ -65,7 +65,8 @@ class NumberReader {
     unsigned bits = 0;
   };
 
-  // Of each byte, and of each first one of two.
+  // The top bit says that a number goes on: in any byte of a word, and in the
+  // first byte of each pair.
   static constexpr uint64_t kTopBits = 0x8080'8080'8080'8080;
   static constexpr uint64_t kTopBitsOfPairs = 0x0080'0080'0080'0080;
 

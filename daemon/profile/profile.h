@@ -51,8 +51,8 @@ class StringTable {
   void Append(std::string_view text);
 
   std::vector<std::string_view> strings_;
-  // Their bytes. A block takes no more than it has room for, so these do not
-  // move.
+  // The bytes of these. A block is never filled beyond its room, so that no
+  // text moves.
   std::deque<std::string> blocks_;
   size_t block_bytes_ = 0;
   IdIndex ids_;

@@ -212,8 +212,8 @@ class ClickHouseTest(PushCase):
             self.assertEqual(self.samples(stored[begin]),
                              self.samples(written[begin]))
             self.assertEqual(stored[begin]["cpu"], written[begin]["cpu"])
-        # Who gets all has no part in how an interval is named: another run
-        # begins only where two intervals begin in one second.
+        # Intervals have one run, whether a target gets all of their samples or
+        # few. A second interval that begins in a second is of another run.
         begun_together = len(self.files("json")) - len(written)
         self.assertLessEqual(
             self.raw_rows("(SELECT DISTINCT run FROM intervals)"),
