@@ -70,10 +70,10 @@ void StringTable::Append(std::string_view text) {
         std::clamp(2 * last, kFirstBlock, kLargestBlock), text.size()));
     block_bytes_ += blocks_.back().capacity();
   }
-  std::string& block = blocks_.back();
-  block += text;
-  strings_.push_back(
-      std::string_view(block).substr(block.size() - text.size()));
+  std::vector<char>& block = blocks_.back();
+  const size_t begin = block.size();
+  block.insert(block.end(), text.begin(), text.end());
+  strings_.emplace_back(block.data() + begin, text.size());
 }
 
 StringId StringTable::Intern(std::string_view text) {

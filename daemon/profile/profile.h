@@ -3,9 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,9 +49,9 @@ class StringTable {
   void Append(std::string_view text);
 
   std::vector<std::string_view> strings_;
-  // The bytes of these. A block is never filled beyond its room, so that no
-  // text moves.
-  std::deque<std::string> blocks_;
+  // The bytes of these. A block is never filled beyond its room, and a vector
+  // keeps its bytes' place when it is moved: no text moves.
+  std::vector<std::vector<char>> blocks_;
   size_t block_bytes_ = 0;
   IdIndex ids_;
 };
