@@ -50,13 +50,16 @@ struct {
 	__type(value, struct unwind_mapping);
 } unwind_mappings SEC(".maps");
 
-/* Sizes and not types: a struct that only an inner map uses has no BTF. */
+/*
+ * All slots are one element: a search looks it up once and then only reads
+ * memory. Sizes and not types: a struct that only an inner map uses has no BTF.
+ */
 struct unwind_shard {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, UNWIND_SHARD_SLOTS);
+	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u64));
+	__uint(value_size, UNWIND_SHARD_SLOTS * sizeof(__u64));
 };
 
 struct {

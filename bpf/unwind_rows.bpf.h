@@ -51,49 +51,35 @@ __noinline __u64 unwind_find_row(__u32 shard, __u32 places, __u32 first_block,
 {
 	__u32 block = (pc >> UNWIND_BLOCK_SHIFT) - first_block;
 	__u32 slot = (places & 0xffff) + (block >> 2);
-	__u32 rows = places >> 16;
-	__u32 low, count;
-	void *slots;
-	__u64 *entry;
-	__u64 here, next;
+	__u32 low, count, whole = 0;
+	__u64 here, next, *slots;
+	void *map;
 
-	slots = bpf_map_lookup_elem(&unwind_shards, &shard);
-	if (!slots)
+	map = bpf_map_lookup_elem(&unwind_shards, &shard);
+	if (!map)
 		return 0;
-	entry = bpf_map_lookup_elem(slots, &slot);
-	if (!entry)
+	slots = bpf_map_lookup_elem(map, &whole);
+	/* Rows follow the index: its last slot is never the shard's. */
+	if (!slots || slot >= UNWIND_SHARD_SLOTS - 1)
 		return 0;
-	here = *entry;
-	next = here >> 16;
-	if ((block & 3) == 3) {
-		slot++;
-		entry = bpf_map_lookup_elem(slots, &slot);
-		if (!entry)
-			return 0;
-		next = *entry << 48 >> 48;
-		here >>= 48;
-	} else {
-		here >>= (block & 3) * 16;
-		next = here >> 16;
-	}
+	here = slots[slot] >> (block & 3) * 16;
+	next = (block & 3) == 3 ? slots[slot + 1] : here >> 16;
 	low = here & 0xffff;
 	/* In force at the block's begin, up to what is at the next one's. */
 	count = (next & 0xffff) - low + 1;
-	low += rows;
+	low += places >> 16;
 	for (int i = 0; i < 10; i++) {
 		__u32 half = count >> 1;
 		__u32 middle = low + half;
 
 		if (count <= 1)
 			break;
-		entry = bpf_map_lookup_elem(slots, &middle);
-		if (!entry)
+		if (middle >= UNWIND_SHARD_SLOTS)
 			return 0;
-		low += half & mask_not_above(*entry & 0xffffffff, pc);
+		low += half & mask_not_above(slots[middle] & 0xffffffff, pc);
 		count -= half;
 	}
-	entry = bpf_map_lookup_elem(slots, &low);
-	if (!entry)
+	if (low >= UNWIND_SHARD_SLOTS)
 		return 0;
-	return (*entry & ~0xffffffffull) | 1;
+	return (slots[low] & ~0xffffffffull) | 1;
 }

@@ -101,8 +101,8 @@ ksym::Result<ksym::UniqueFd> KernelUnwindMaps::CreateShard() {
   options.sz = sizeof(options);
   options.map_flags = BPF_F_MMAPABLE;
   ksym::UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_shard",
-                                    sizeof(uint32_t), sizeof(uint64_t),
-                                    UNWIND_SHARD_SLOTS, &options));
+                                    sizeof(uint32_t), kShardBytes, 1,
+                                    &options));
   if (!map.valid()) return FailErrno(errno, "creating an unwind table");
   return map;
 }
