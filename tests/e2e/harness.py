@@ -20,6 +20,7 @@ import tempfile
 import time
 import unittest
 
+import cgroups
 import load_option
 
 SOURCE_DIR = os.environ.get("KSYM_SOURCE_DIR") or os.path.dirname(
@@ -539,56 +540,32 @@ class E2eTest(unittest.TestCase):
 
     def cgroup(self):
         """A new cgroup v2 directory, removed in the end."""
-        for line in read_text("/proc/mounts").splitlines():
-            _, mount, kind = line.split()[:3]
-            if kind == "cgroup2":
-                break
-        else:
-            self.skipTest("no cgroup v2 hierarchy is mounted")
-        path = os.path.join(mount, "ksym-e2e-%d" % os.getpid())
-        try:
-            os.mkdir(path)
-        except OSError as error:
-            self.skipTest("cannot make a cgroup: %s" % error)
-        self.addCleanup(self._remove_cgroup, path)
-        return path
+        mount = cgroups.second_version()
+        if mount is None:
+            self.skipTest("no cgroups of the second version to write to")
+        return self._make_cgroup(os.path.join(mount,
+                                             "ksym-e2e-%d" % os.getpid()))
 
     def cpu_quota(self, share):
         """A new cgroup whose threads have that share of one CPU in 100 ms,
         removed in the end."""
-        period_us = 100000
-        for line in read_text("/proc/mounts").splitlines():
-            _, mount, kind, options = line.split()[:4]
-            path = os.path.join(mount, "ksym-e2e-quota-%d" % os.getpid())
-            if kind == "cgroup" and "cpu" in options.split(","):
-                limits = {"cpu.cfs_period_us": period_us,
-                          "cpu.cfs_quota_us": int(share * period_us)}
-                break
-            if kind == "cgroup2" and "cpu" in read_text(os.path.join(
-                    mount, "cgroup.subtree_control")).split():
-                limits = {"cpu.max": "%d %d" % (share * period_us, period_us)}
-                break
-        else:
+        quota = cgroups.quota_of(share)
+        if quota is None:
             self.skipTest("no cgroups bound CPU time here")
+        mount, texts = quota
+        return self._make_cgroup(os.path.join(
+            mount, "ksym-e2e-quota-%d" % os.getpid()), texts)
+
+    def _make_cgroup(self, path, texts=None):
+        """A new cgroup of that path with these texts in its files, removed in
+        the end."""
         try:
             os.mkdir(path)
-            self.addCleanup(self._remove_cgroup, path)
-            for name, value in limits.items():
-                write_text(os.path.join(path, name), str(value))
+            self.addCleanup(cgroups.remove, path)
+            cgroups.set_files(path, texts or {})
         except OSError as error:
-            self.skipTest("cannot bound CPU time: %s" % error)
+            self.skipTest("cannot make a cgroup: %s" % error)
         return path
-
-    @staticmethod
-    def _remove_cgroup(path):
-        def removed():
-            try:
-                for directory, _, _ in os.walk(path, topdown=False):
-                    os.rmdir(directory)
-                return True
-            except OSError:
-                return False
-        wait_for(removed, "the cgroup to be empty")
 
     def bpf_fs(self):
         """A BPF file system of our own, unmounted in the end."""

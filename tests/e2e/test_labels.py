@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 
+import cgroups
 import harness
 import history_reader
 import otlp_decoder
@@ -35,12 +36,10 @@ class LabelsTest(service_harness.ServiceCase):
 
     def made_cgroup(self, path):
         """A cgroup of that path, removed in the end."""
-        mounts = [line.split()[4] for line in
-                  harness.read_text("/proc/self/mountinfo").splitlines()
-                  if " - cgroup2 " in line]
-        if not mounts or not os.access(mounts[0], os.W_OK):
+        mount = cgroups.second_version()
+        if mount is None:
             self.skipTest("no cgroups of the second version to write to")
-        made = mounts[0] + path
+        made = mount + path
 
         def remove():
             # Its processes have ended, but may be there for a moment.

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import cgroups
 import harness
 from service_harness import SERVICE, ServiceCase
 
@@ -237,14 +238,12 @@ class ServiceTest(ServiceCase):
     def test_labels(self):
         # A process in a container's cgroup has its labels, also one that
         # ended long before anybody could look at it.
-        mounts = [line.split()[4] for line in
-                  harness.read_text("/proc/self/mountinfo").splitlines()
-                  if " - cgroup2 " in line]
-        if not mounts or not os.access(mounts[0], os.W_OK):
+        mount = cgroups.second_version()
+        if mount is None:
             self.skipTest("no cgroups of the second version to write to")
         container = "c0" * 32
         path = "/ksym-test.slice/docker-%s.scope" % container
-        cgroup = mounts[0] + path
+        cgroup = mount + path
         os.makedirs(cgroup)
         self.addCleanup(os.removedirs, cgroup)
         self.labels = ["host", "comm", "pid", "tid", "cgroup", "unit",

@@ -21,8 +21,12 @@ import unittest
 
 import web_test
 
+ROOT = os.path.dirname(os.path.dirname(web_test.HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests/e2e"))
+import cgroups  # pylint: disable=wrong-import-position
+
 PROFILED, LOAD = sys.argv[3:5]
-DOCS = os.path.join(web_test.HERE, "..", "..", "docs")
+DOCS = os.path.join(ROOT, "docs")
 DOCUMENT = os.path.join(DOCS, "night.md")
 CALM_SECONDS = 12
 # Units and their shares of a CPU. The first one has the spike.
@@ -34,15 +38,6 @@ PICTURES = ["night-map.png", "night-functions.png", "night-callers.png"]
 MOST_PICTURE_BYTES = 60_000
 CLOCK = re.compile(r"\d\d:\d\d(:\d\d)?")
 RANGE = re.compile(f"@{CLOCK.pattern}\\.\\.{CLOCK.pattern}")
-
-
-def cgroup_mount():
-    """Where cgroups of the second version can be made, or None."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
-        for line in mounts:
-            if " - cgroup2 " in line and os.access(line.split()[4], os.W_OK):
-                return line.split()[4]
-    return None
 
 
 def commands(text):
@@ -97,7 +92,7 @@ class Night(unittest.TestCase):
         permitted it has the CPU as on a calm machine, whatever else runs."""
         cgroup = os.path.join(self.slice, f"{unit}.service")
         os.mkdir(cgroup)
-        self.addCleanup(self.remove, cgroup)
+        self.addCleanup(cgroups.remove, cgroup)
         program = os.path.join(self.dir, unit)
         shutil.copy(LOAD, program)
         server = self.begin([program, *map(str, arguments)],
@@ -110,19 +105,12 @@ class Night(unittest.TestCase):
             file.write(str(server.pid))
         return server
 
-    def remove(self, cgroup):
-        """Its processes have ended, but may be there for a moment."""
-        def is_removed():
-            with contextlib.suppress(OSError):
-                os.rmdir(cgroup)
-            return not os.path.exists(cgroup)
-        self.wait_for(is_removed, "end of " + cgroup)
-
     def have_a_night(self):
         """When its spike begins and ends."""
-        self.slice = os.path.join(cgroup_mount(), f"night-{os.getpid()}")
+        self.slice = os.path.join(cgroups.second_version(),
+                                  f"night-{os.getpid()}")
         os.mkdir(self.slice)
-        self.addCleanup(self.remove, self.slice)
+        self.addCleanup(cgroups.remove, self.slice)
         (slow, share), *others = UNITS.items()
         for unit in others:
             self.begin_unit(*unit)
@@ -220,7 +208,7 @@ def why_not():
     why = web_test.install_packages()
     if not why and os.geteuid() != 0:
         why = "the service needs root"
-    if not why and cgroup_mount() is None:
+    if not why and cgroups.second_version() is None:
         why = "there are no cgroups of the second version to write to"
     return why
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 
+import cgroups
 import programs
 import waits_servers
 
@@ -67,12 +68,10 @@ PERL = ("my (%h, @w); for my $i (1..60000) { $h{$i % 997} .= $i }"
 
 
 def cgroup_mount():
-    with open("/proc/mounts", encoding="utf-8") as mounts:
-        for line in mounts:
-            _, mount, kind = line.split()[:3]
-            if kind == "cgroup2":
-                return mount
-    raise programs.Skipped("no cgroup v2 hierarchy is mounted")
+    mount = cgroups.second_version()
+    if mount is None:
+        raise programs.Skipped("no cgroups of the second version to write to")
+    return mount
 
 
 def enter(cgroup):

@@ -8,6 +8,7 @@ import os
 import subprocess
 import time
 
+import cgroups
 import programs
 import waits_programs
 from waits_known import HZ, Baseline, Bpftrace, Own
@@ -21,38 +22,16 @@ def throttled_ns(cgroup):
                           1000 * int(fields.get("throttled_usec", 0))))
 
 
-def controllers(mount):
-    with open(os.path.join(mount, "cgroup.subtree_control"),
-              encoding="ascii") as file:
-        return file.read().split()
-
-
 @contextlib.contextmanager
 def cpu_quota(share):
     """A cgroup whose threads have that share of one CPU."""
-    limits, path = None, None
-    with open("/proc/mounts", encoding="ascii") as file:
-        for line in file:
-            _, mount, kind, options = line.split()[:4]
-            path = os.path.join(mount, f"ksym-bench-{os.getpid()}")
-            if kind == "cgroup" and "cpu" in options.split(","):
-                limits = {"cpu.cfs_period_us": "100000",
-                          "cpu.cfs_quota_us": str(int(100000 * share))}
-                break
-            if kind == "cgroup2" and "cpu" in controllers(mount):
-                limits = {"cpu.max": f"{int(100000 * share)} 100000"}
-                break
-    if limits is None:
+    quota_of = cgroups.quota_of(share)
+    if quota_of is None:
         raise programs.Skipped("no cgroups bound CPU time here")
-    os.mkdir(path)
-    try:
-        for name, value in limits.items():
-            with open(os.path.join(path, name), "w", encoding="ascii") as file:
-                file.write(value)
+    mount, texts = quota_of
+    with cgroups.made(os.path.join(mount, f"ksym-bench-{os.getpid()}")) as path:
+        cgroups.set_files(path, texts)
         yield path
-    finally:
-        time.sleep(0.2)
-        os.rmdir(path)
 
 
 def quota(context, wanted):
