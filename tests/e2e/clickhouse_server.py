@@ -15,6 +15,7 @@ import urllib.parse
 import urllib.request
 
 import harness
+import reports
 
 CONFIG = """<yandex>
  <logger><level>warning</level><console>true</console></logger>
@@ -84,7 +85,7 @@ class Server:
         self.ask("CREATE DATABASE IF NOT EXISTS fleet", "default")
 
     def answers(self):
-        harness.expect(self.process.poll() is None,
+        reports.expect(self.process.poll() is None,
                        "ClickHouse ended: see " + self.log)
         with contextlib.suppress(OSError):
             return self.ask("SELECT 1", "default")

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: running the profiler, reading what it
-wrote, workloads, and what they must put back in the end.
+"""What the end-to-end tests share: running the profiler, workloads, and what
+they must put back in the end.
 
 Every run is checked for what always holds: taken = emitted + lost, and the
 counts in the report add up to what was emitted.
 """
 
-import collections
 import ctypes
 import errno
-import json
 import os
 import re
 import shutil
@@ -22,6 +20,7 @@ import unittest
 
 import cgroups
 import load_option
+import reports
 
 SOURCE_DIR = os.environ.get("KSYM_SOURCE_DIR") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -45,10 +44,7 @@ WORK_FUNCTIONS = {"Hot", "Work_a", "Work_b", "Survivor", "ChildWork",
                   "GrandchildWork", "StormLeaf", "Plugin_a", "Plugin_b",
                   "LazyCompile:~first a.js:1", "second;(part) 7"}
 
-FOLDED_LINE = re.compile(rb"^[^;]+(;[^;]+)* [0-9]+$")
 SUMMARY = re.compile(r"(\d+) samples taken, (\d+) emitted, (\d+) lost")
-# Validating a frame or stack takes Python 0.2 ms.
-VALIDATED_ITEMS = 400
 
 
 class Run:
@@ -84,124 +80,6 @@ def is_since(major, minor):
     release = os.uname().release.split(".")
     return (int(release[0]), int(re.match(r"\d+", release[1]).group())) >= (
         major, minor)
-
-
-class Folded:
-    """Folded stacks; every line is held against the grammar."""
-
-    def __init__(self, data):
-        self.lines = []  # (frames as texts, count)
-        if data and not data.endswith(b"\n"):
-            raise AssertionError("the last line has no end")
-        lines = data.split(b"\n")[:-1]
-        for line in lines:
-            if not FOLDED_LINE.match(line):
-                raise AssertionError("no folded line: %r" % line)
-            text, count = line.decode("utf-8").rsplit(" ", 1)
-            if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text):
-                raise AssertionError("control characters: %r" % line)
-            self.lines.append((text.split(";"), int(count)))
-        if lines != sorted(lines):
-            raise AssertionError("the lines are not sorted")
-        if len({line.rsplit(b" ", 1)[0] for line in lines}) != len(lines):
-            raise AssertionError("a stack is there twice")
-
-    def total(self):
-        return sum(count for _, count in self.lines)
-
-    def owners(self):
-        return {frames[0] for frames, _ in self.lines}
-
-    def of(self, owner):
-        """The lines whose first frame is `owner`, without it."""
-        return [(frames[1:], count) for frames, count in self.lines
-                if frames[0] == owner]
-
-    def share(self, owner, path):
-        """How much of the owner's samples has `path` (a;b;c) in it."""
-        lines = self.of(owner)
-        total = sum(count for _, count in lines)
-        wanted = ";%s;" % path
-        hits = sum(count for frames, count in lines
-                   if wanted in ";%s;" % ";".join(frames))
-        return hits / total if total else 0.0
-
-
-class Document:
-    """A JSON report, held against its schema and against itself."""
-
-    def __init__(self, data):
-        self.json = json.loads(data)
-        validate(self.json)
-        self.metadata = self.json["metadata"]
-        self.samples = self.metadata["samples"]
-        self.frames = self.json["frames"]
-        self.stacks = self.json["stacks"]
-        lost = sum(self.samples["lost"].values())
-        expect(self.samples["taken"] == self.samples["emitted"] + lost,
-               "taken is not emitted + lost: %s" % self.samples)
-        expect(self.total() == self.samples["emitted"],
-               "the counts do not add up to %d" % self.samples["emitted"])
-        used = set()
-        for stack in self.stacks:
-            used.update(stack["user"], stack["kernel"])
-        expect(used == set(range(len(self.frames))),
-               "frames that no stack uses, or the reverse")
-
-    def total(self, keep=lambda stack: True):
-        return sum(s["count"] for s in self.stacks if keep(s))
-
-    def user(self, stack):
-        return [self.frames[i] for i in stack["user"]]
-
-    def kernel(self, stack):
-        return [self.frames[i] for i in stack["kernel"]]
-
-    def names(self, stack):
-        return [f["name"] for f in self.user(stack) + self.kernel(stack)]
-
-    def of_kind(self, kind):
-        return [f for f in self.frames if f["kind"] == kind]
-
-    def pids(self):
-        return {s["pid"] for s in self.stacks}
-
-    def leaves(self, pid=None, comm=None):
-        """How often which user frame was the innermost one: by its name, or
-        by its reason in parentheses where it has none."""
-        counts = collections.Counter()
-        for stack in self.stacks:
-            if pid not in (None, stack["pid"]) or not stack["user"]:
-                continue
-            if comm not in (None, stack["comm"]):
-                continue
-            leaf = self.user(stack)[-1]
-            name = ("(%s)" % leaf["reason"] if "reason" in leaf
-                    else leaf["name"])
-            counts[name] += stack["count"]
-        return counts
-
-    def share(self, keep, among=lambda stack: True):
-        total = self.total(among)
-        return self.total(lambda s: among(s) and keep(s)) / max(total, 1)
-
-
-def expect(condition, message):
-    if not condition:
-        raise AssertionError(message)
-
-
-def validate(document):
-    """Against docs/profile.schema.json; of long arrays a part."""
-    import jsonschema
-    with open(os.path.join(SOURCE_DIR, "docs/profile.schema.json")) as file:
-        schema = json.load(file)
-    part = dict(document)
-    for key in ("frames", "stacks"):
-        items = document[key]
-        step = max(1, len(items) // VALIDATED_ITEMS)
-        part[key] = items[::step]
-    jsonschema.Draft202012Validator(schema).validate(part)
 
 
 def read_text(path):
@@ -330,7 +208,7 @@ class Workload:
         self.output = []
         while ready:
             line = self.process.stdout.readline().decode()
-            expect(line, "%s ended before it was ready" % command)
+            reports.expect(line, "%s ended before it was ready" % command)
             if line == "ready\n":
                 break
             self.output.append(line.strip())
@@ -384,7 +262,7 @@ class E2eTest(unittest.TestCase):
         return run
 
     def check_folded(self, run, data=None):
-        folded = Folded(run.stdout if data is None else data)
+        folded = reports.Folded(run.stdout if data is None else data)
         summary = run.summary()
         if summary:
             taken, emitted, lost = summary
@@ -397,7 +275,7 @@ class E2eTest(unittest.TestCase):
 
     def check_document(self, run, status=0):
         self.assertEqual(run.status, status, str(run))
-        document = Document(run.stdout)
+        document = reports.Document(run.stdout)
         summary = run.summary()
         if summary:
             self.assertEqual(summary[0], document.samples["taken"])

@@ -18,6 +18,7 @@ import threading
 import time
 
 import harness
+import reports
 
 SERVICE = os.environ.get("KSYM_PROFILED") or os.path.join(
     harness.SOURCE_DIR, "build/release/daemon/ksym-profiled")
@@ -45,7 +46,7 @@ class Service:
     def wait_log(self, text):
         harness.wait_for(lambda: text in self.log()
                          or self.process.poll() is not None, text)
-        harness.expect(text in self.log(), self.log())
+        reports.expect(text in self.log(), self.log())
 
     def end(self, number=signal.SIGTERM):
         """The seconds from the signal to the end."""

@@ -24,6 +24,7 @@ import tempfile
 import time
 
 import harness
+import reports
 import service_harness
 
 # Each start is a fork, an exec and an exit.
@@ -68,7 +69,7 @@ class Soak:
                 self.directory + "/profiles/[0-9]*/[0-9]*/[0-9]*/*.folded"):
             if path not in self.seen:
                 self.lines += len(
-                    harness.Folded(harness.read_bytes(path)).lines)
+                    reports.Folded(harness.read_bytes(path)).lines)
                 self.seen.add(path)
 
     def watch(self, minutes):
@@ -90,7 +91,7 @@ class Soak:
         self.service.end(signal.SIGTERM)
         self.read_new_files()
         found = service_harness.ENDED.search(self.service.log())
-        harness.expect(found, self.service.log())
+        reports.expect(found, self.service.log())
         taken, named, lost, dropped, _, failed = map(int, found.groups())
         settled = [row for row in self.rows if row[0] > options.minutes / 12]
         third = len(settled) // 3
@@ -105,9 +106,9 @@ class Soak:
                   100 * (cpu_after - cpu_before) / (60 * (last - first)),
                   early, late, max(row[1] for row in settled), taken, named,
                   lost, dropped, len(self.seen), failed))
-        harness.expect(taken == named + lost + dropped, "samples are missing")
-        harness.expect(failed == 0, "files failed")
-        harness.expect(late < 1.1 * early, "memory grows")
+        reports.expect(taken == named + lost + dropped, "samples are missing")
+        reports.expect(failed == 0, "files failed")
+        reports.expect(late < 1.1 * early, "memory grows")
 
 
 def main():

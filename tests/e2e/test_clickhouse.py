@@ -14,6 +14,7 @@ import time
 import clickhouse_server
 import fleet_server
 import harness
+import reports
 import service_harness
 
 DOCS = os.path.join(harness.SOURCE_DIR, "docs/fleet.md")
@@ -61,7 +62,7 @@ class PushCase(service_harness.ServiceCase):
         samples by kind, command and names, and the sum of each kind."""
         sums = {}
         for path in self.files("json"):
-            document = harness.Document(harness.read_bytes(path))
+            document = reports.Document(harness.read_bytes(path))
             kinds = [kind["name"] for kind in
                      document.metadata.get("kinds", [{"name": "cpu"}])]
             begin = document.metadata["start_unix_ns"] // 10**9
@@ -405,8 +406,8 @@ class LiarTest(service_harness.ServiceCase):
         found = re.fullmatch(
             r"/\?database=fleet&query=INSERT(?:%20|\+)INTO(?:%20|\+)(\w+).*",
             path)
-        harness.expect(found, path)
-        harness.expect(body.startswith(b"\x1f\x8b"), "is no gzip")
+        reports.expect(found, path)
+        reports.expect(body.startswith(b"\x1f\x8b"), "is no gzip")
         return found[1]
 
 

@@ -6,6 +6,7 @@ import signal
 import time
 
 import harness
+import reports
 
 ONLINE = "/sys/devices/system/cpu/cpu1/online"
 
@@ -47,7 +48,7 @@ class CpuHotplugTest(harness.E2eTest):
         running.signal(signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         self.assertIn(spin.pid, document.pids())
         self.assertEqual(
             document.metadata["cpus"],
@@ -68,7 +69,7 @@ class CpuHotplugTest(harness.E2eTest):
         running.signal(signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        self.assertIn(spin.pid, harness.Document(run.stdout).pids())
+        self.assertIn(spin.pid, reports.Document(run.stdout).pids())
 
     def test_the_only_one_goes(self):
         # A capture of one CPU goes on, without samples, while it is away.
@@ -85,7 +86,7 @@ class CpuHotplugTest(harness.E2eTest):
         running.signal(signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        self.assertIn(spin.pid, harness.Document(run.stdout).pids())
+        self.assertIn(spin.pid, reports.Document(run.stdout).pids())
 
     def test_was_away_at_the_start(self):
         # A CPU that comes during a capture is added.
@@ -97,7 +98,7 @@ class CpuHotplugTest(harness.E2eTest):
         os.sched_setaffinity(spin.pid, {1})
         time.sleep(2)
         running.signal(signal.SIGINT)
-        document = harness.Document(running.finish().stdout)
+        document = reports.Document(running.finish().stdout)
         self.assertEqual(document.metadata["cpus"], "0-1")
         self.assertIn(spin.pid, document.pids())
 

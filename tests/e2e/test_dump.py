@@ -8,6 +8,7 @@ import signal
 import time
 
 import harness
+import reports
 
 SLEEPERS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         "workloads", "sleepers.py")
@@ -46,11 +47,11 @@ class Dump:
         self.frames = self.json["frames"]
         self.threads = self.json["threads"]
         self.by_tid = {thread["tid"]: thread for thread in self.threads}
-        harness.expect(len(self.by_tid) == len(self.threads), "tids twice")
+        reports.expect(len(self.by_tid) == len(self.threads), "tids twice")
         used = set()
         for thread in self.threads:
             used.update(thread.get("user", []), thread.get("kernel", []))
-        harness.expect(used == set(range(len(self.frames))),
+        reports.expect(used == set(range(len(self.frames))),
                        "frames that no thread uses, or the reverse")
 
     def named(self, comm):
@@ -181,11 +182,11 @@ class DumpTest(harness.E2eTest):
         self.assertRegex(run.stderr, r"\d+ threads of 1 process: ")
         self.assertIn("2 deadlocks\n", run.stderr)
         self.assertIn("wrote " + page, run.stderr)
-        folded = harness.Folded(self.profile(
+        folded = reports.Folded(self.profile(
             "dump", "-p", workload.pid, "--format", "folded").stdout)
         by_thread = {frames[0]: count for frames, count in folded.lines}
         self.assertEqual(set(by_thread.values()), {1})
-        waited = harness.Folded(self.profile(
+        waited = reports.Folded(self.profile(
             "dump", "-p", workload.pid, "--format", "folded", "--value",
             "waited").stdout)
         self.assertGreater(waited.total(), len(folded.lines))
@@ -225,7 +226,7 @@ class DumpTest(harness.E2eTest):
             ["Worker.in_recv.<locals>.<lambda>", "Worker.step",
              "Worker.in_recv", *begin],
             ["Worker.in_sort.<locals>.<lambda>", "Worker.in_sort", *begin]]))
-        lines = harness.Folded(self.profile(
+        lines = reports.Folded(self.profile(
             "--off-cpu", "--parked", "-p", workload.pid, 1).stdout)
         self.assertTrue(lines.lines)
         for frames, _ in lines.lines:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import harness
+import reports
 
 # relay with these arguments stays itself for a minute.
 FOR_A_MINUTE = ["60000", "/nowhere"]
@@ -38,7 +39,7 @@ class FileTest(harness.E2eTest):
              ",".join(str(w.pid) for w in workloads), "1"],
             capture_output=True, check=False, timeout=harness.RUN_SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return harness.Document(done.stdout)
+        return reports.Document(done.stdout)
 
     def assert_named(self, document, workload, *names):
         self.assert_leaves(document.leaves(workload.pid), *names)
@@ -79,7 +80,7 @@ class ReplacedFileTest(FileTest):
         running.signal(harness.signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         for which, workload in workloads.items():
             self.assert_named(document, workload, "Work_" + which)
         self.assert_named(document, gone, "Work_b")
@@ -153,7 +154,7 @@ class OtherRootTest(FileTest):
         harness.time.sleep(0.7)
         later.stop()
         running.signal(harness.signal.SIGINT)
-        document = harness.Document(running.finish().stdout)
+        document = reports.Document(running.finish().stdout)
         for workload in inside, later:
             self.assert_named(document, workload, "Hot")
         hot = [f for f in document.of_kind("user") if f["name"] == "Hot"]
@@ -194,7 +195,7 @@ class OtherRootTest(FileTest):
         for workload in later:
             workload.stop()
         running.signal(harness.signal.SIGINT)
-        document = harness.Document(running.finish().stdout)
+        document = reports.Document(running.finish().stdout)
         for pid in pids:
             self.assert_leaves(document.leaves(pid), "Hot")
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import harness
+import reports
 
 
 class FindingsTest(harness.E2eTest):
@@ -31,7 +32,7 @@ class FindingsTest(harness.E2eTest):
             ["nm", os.path.join(harness.WORKLOADS, "calls")], check=True,
             capture_output=True, text=True).stdout.splitlines()
             if line[:1].isdigit()}
-        for document in [harness.Document(run.stdout),
+        for document in [reports.Document(run.stdout),
                          self.document("--replay", raw)]:
             frames = [frame for frame in document.of_kind("user")
                       if frame.get("module") == program]

@@ -6,6 +6,7 @@ import time
 
 import harness
 from loads import hostile
+import reports
 from service_harness import ServiceCase
 
 FRAME_BYTES = 33 << 20  # kMaxCallFrameBytes and one MiB
@@ -65,7 +66,7 @@ class GivenUpTest(ServiceCase):
         begin = time.monotonic()
         run = self.profile("-o", output, "1")
         self.assertLess(time.monotonic() - begin, 5)
-        document = harness.Document(harness.read_bytes(output))
+        document = reports.Document(harness.read_bytes(output))
         self.assertIn("not-in-time",
                       {frame.get("reason") for frame in document.frames})
         self.assertRegex(run.stderr, r"\d+ frames of \d+ files have no names: "
@@ -83,7 +84,7 @@ class GivenUpTest(ServiceCase):
         self.assertLess(service.end(), 4)
         self.assertEqual(service.process.returncode, 0, service.log())
         self.totals(service)
-        documents = [harness.Document(harness.read_bytes(path))
+        documents = [reports.Document(harness.read_bytes(path))
                      for path in self.files("json")]
         self.assertIn("not-in-time", {
             frame.get("reason") for document in documents

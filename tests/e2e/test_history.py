@@ -15,6 +15,7 @@ import time
 
 import harness
 import history_reader
+import reports
 from service_harness import ServiceCase
 
 NOBODY = 65534
@@ -81,7 +82,7 @@ class HistoryTest(ServiceCase):
         end = int(time.time()) + 1
         self.history(self.stored, "--from", end - 3600, "--to", end, "-o",
                      output)
-        document = harness.Document(harness.read_bytes(output))
+        document = reports.Document(harness.read_bytes(output))
         shown = collections.Counter()
         for stack in document.stacks:
             names = [tuple(frame["name"] or "" for frame in frames)
@@ -232,7 +233,7 @@ class HistoryTest(ServiceCase):
         output = self.path("x.json")
         self.history(self.stored, "--from", begin, "--to", end, "--command",
                      "spin", "-o", output)
-        document = harness.Document(harness.read_bytes(output))
+        document = reports.Document(harness.read_bytes(output))
         self.assertEqual(document.pids(), {pid})
         page = self.path("x.html")
         self.history(self.stored, "--from", begin, "--to", end, "-o", page)
@@ -415,7 +416,7 @@ class HistoryTest(ServiceCase):
         self.run_profiler("diff", self.stored, span)
         output = self.path("x.json")
         self.run_profiler("convert", span, "-o", output)
-        document = harness.Document(harness.read_bytes(output))
+        document = reports.Document(harness.read_bytes(output))
         self.assertIn(pid, document.pids())
         for source, wanted in ((f"{self.stored}@noon..", "no time"),
                                (f"{self.stored}@1..2", "nothing is known"),

@@ -8,6 +8,7 @@ import re
 import time
 
 import harness
+import reports
 
 MOST_SECONDS = 20  # of a capture of 3 s
 
@@ -19,7 +20,7 @@ class HostileJavaTest(harness.E2eTest):
         begin = time.monotonic()
         run = self.profile("-v", "-F", 499, "-U", "-p", process.pid, 3)
         self.assertLess(time.monotonic() - begin, MOST_SECONDS)
-        folded = harness.Folded(run.stdout)
+        folded = reports.Folded(run.stdout)
         self.assertGreater(folded.total(), 100)
         return run, folded
 
@@ -80,7 +81,7 @@ class HostileJavaTest(harness.E2eTest):
                 run = self.profile("--off-cpu", "--parked", "-v", "-p",
                                    process.pid, 2)
                 self.assertLess(time.monotonic() - begin, MOST_SECONDS)
-                self.assert_no_names(harness.Folded(run.stdout))
+                self.assert_no_names(reports.Folded(run.stdout))
                 if mode == "silent":
                     late = re.search(r"(\d+) out of time", run.stderr)
                     self.assertGreater(int(late.group(1)), 0, run.stderr)

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import harness
+import reports
 import service_harness
 
 USER = 54321
@@ -171,7 +172,7 @@ class HostileNamesTest(service_harness.ServiceCase):
         for workload in workloads:
             workload.stop()
         self.assertEqual(run.status, 0, str(run))
-        return harness.Document(run.stdout)
+        return reports.Document(run.stdout)
 
     def assert_not_named(self, leaves):
         self.assertGreater(leaves["(no-symbol)"], 10, leaves)
@@ -294,7 +295,7 @@ class HostileNamesTest(service_harness.ServiceCase):
         time.sleep(1)
         self.victim()
         self.assertEqual(capture.process.wait(harness.RUN_SECONDS), 0)
-        document = harness.Document(harness.read_bytes(report))
+        document = reports.Document(harness.read_bytes(report))
         attacker = document.leaves(comm="attacker")
         self.assertGreater(attacker[EVIL], 10, attacker)
         self.assert_not_named(document.leaves(comm="victim"))

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import harness
+import reports
 
 WORKLOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         "workloads", "KnownJava.java")
@@ -58,7 +59,7 @@ class JavaTest(harness.E2eTest):
         # Before the JVM is known the stacks end in its code: the process is
         # sampled as one among those of the machine that were there before.
         run = self.profile("-F", 499, "-U", "-p", process.pid, *arguments, 4)
-        return harness.Folded(run.stdout).lines
+        return reports.Folded(run.stdout).lines
 
     def check(self, stacks):
         """Stacks through the program are whole, and no call is shown that it

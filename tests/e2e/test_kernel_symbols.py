@@ -6,6 +6,7 @@ import re
 import time
 
 import harness
+import reports
 
 TAG = re.compile(r"^[0-9a-f]{16}$")
 
@@ -34,7 +35,7 @@ class KernelSymbolsTest(harness.E2eTest):
         running.signal(harness.signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        document = harness.Document(harness.read_bytes(report))
+        document = reports.Document(harness.read_bytes(report))
 
         def burns(stack):
             return "bpf_prog_ksym_burn" in document.names(stack)
@@ -92,7 +93,7 @@ class KernelSymbolsTest(harness.E2eTest):
         running.signal(harness.signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        document = harness.Document(harness.read_bytes(report))
+        document = reports.Document(harness.read_bytes(report))
         leaves = document.leaves(pid=spin.pid)
         self.assertGreater(leaves["Hot"], 100, leaves)
         self.assertGreater(document.share(
@@ -122,7 +123,7 @@ class KernelSymbolsTest(harness.E2eTest):
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
         # Document checks taken = emitted + lost.
-        document = harness.Document(harness.read_bytes(report))
+        document = reports.Document(harness.read_bytes(report))
         self.assertLess(after - before, 4096)
         for name in names:
             program = "bpf_prog_" + name

@@ -11,6 +11,7 @@ import cgroups
 import harness
 import history_reader
 import otlp_decoder
+import reports
 import service_harness
 
 UID = "0f0e0d0c-1111-2222-3333-%012x" % os.getpid()
@@ -71,7 +72,7 @@ class LabelsTest(service_harness.ServiceCase):
 
     def labels_by_pid(self):
         """Of the newest profile: the labels of each process's stacks."""
-        document = harness.Document(
+        document = reports.Document(
             harness.read_bytes(self.files("json")[-1]))
         found = {}
         for stack in document.stacks:
@@ -189,7 +190,7 @@ class LabelsTest(service_harness.ServiceCase):
 
     def pids_of(self, *arguments):
         text = self.history(*arguments, "--format", "json")
-        return harness.Document(text).pids() if text else set()
+        return reports.Document(text).pids() if text else set()
 
     def test_history(self):
         # The history has the names, by which it chooses, in rows and labels;
@@ -227,7 +228,7 @@ class LabelsTest(service_harness.ServiceCase):
                 (("--container", DOCKER_ID[:12]), docker.pid)):
             self.assertEqual(self.pids_of(*arguments), {pid}, arguments)
         self.assertEqual(self.pids_of("--pod", "web"), set())
-        document = harness.Document(
+        document = reports.Document(
             self.history("--pod", "web-0", "--format", "json"))
         self.assertEqual(document.stacks[0]["labels"], {
             "k8s.namespace.name": "shop", "k8s.pod.name": "web-0",

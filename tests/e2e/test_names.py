@@ -5,6 +5,7 @@ import os
 import re
 
 import harness
+import reports
 
 # As in workloads/comms.c; the kernel keeps 15 bytes.
 HOSTILE = [b"a;b;main 99", b"two words", b"new\nline 7", b"esc\033[31mred",
@@ -129,7 +130,7 @@ class KernelNameTest(harness.E2eTest):
                            "%d,%d" % (spin.pid, self.dd.pid), 1)
         self.assertEqual(len(run.warnings), 1, str(run))
         self.assertIn("kptr_restrict", run.warnings[0])
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         self.assertEqual(self.kernel_names(document), {"[kernel]"})
         self.assertEqual({f["reason"] for f in document.of_kind("kernel")},
                          {"no-permission"})
@@ -159,7 +160,7 @@ class KernelNameTest(harness.E2eTest):
         run = self.profile("--kernel-symbols", path, *self.filter, "--format",
                            "json", 1)
         self.assertEqual(run.warnings, [])
-        names = self.kernel_names(harness.Document(run.stdout))
+        names = self.kernel_names(reports.Document(run.stdout))
         self.assertTrue(names)
         for name in names:
             self.assertTrue(name.startswith("copy_of_"), name)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 
 import harness
+import reports
 
 WORKLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                          "workloads")
@@ -128,7 +129,7 @@ class NodeTest(harness.E2eTest):
         run = self.profile("-F", 997, "-U", "-p", process.pid, *arguments,
                            seconds)
         process.kill()
-        folded = harness.Folded(run.stdout)
+        folded = reports.Folded(run.stdout)
         return [Stack(frames[1:], count) for frames, count in folded.lines]
 
     def assert_known(self, stacks):
@@ -213,7 +214,7 @@ class NodeTest(harness.E2eTest):
         made = re.compile(r"^made_(\d+)$")
         part = re.compile(r"^part_(\d+)$")
         named = 0
-        for frames, count in harness.Folded(run.stdout).lines:
+        for frames, count in reports.Folded(run.stdout).lines:
             for caller, callee in zip(frames, frames[1:]):
                 of_caller, of_callee = made.match(caller), part.match(callee)
                 # A frame that is only being made has the name of what makes
@@ -243,7 +244,7 @@ class NodeTest(harness.E2eTest):
                            "-c", "for i in 1 2 3 4 5 6; do %s %s; done" %
                            (node, program))
         named = {}
-        for frames, count in harness.Folded(run.stdout).lines:
+        for frames, count in reports.Folded(run.stdout).lines:
             if "shortWork (short.js)" in frames:
                 named[frames[0]] = named.get(frames[0], 0) + count
         self.assertGreaterEqual(len(named), 2, named)
@@ -262,7 +263,7 @@ class NodeTest(harness.E2eTest):
                            "-c", "for i in 1 2 3 4 5 6; do %s -e '%s'; done" %
                            (node, text))
         by_process = {}
-        for frames, count in harness.Folded(run.stdout).lines:
+        for frames, count in reports.Folded(run.stdout).lines:
             if any("JSEntry" in frame for frame in frames):
                 pid = int(frames[0].rsplit("-", 1)[1])
                 counts = by_process.setdefault(pid, {True: 0, False: 0})
@@ -290,7 +291,7 @@ class NodeTest(harness.E2eTest):
                 run = self.profile("-F", 997, "-U", "-p", process.pid, 8)
                 process.kill()
                 stacks = [(frames, count) for frames, count
-                          in harness.Folded(run.stdout).lines
+                          in reports.Folded(run.stdout).lines
                           if "callsWasm (calls_wasm.js)" in frames]
                 named = sum(count for frames, count in stacks
                             if any(WASM_FRAME.match(frame)

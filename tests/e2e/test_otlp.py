@@ -4,6 +4,7 @@ collector that dies, refuses and lies gets each of them."""
 
 import collections
 import gzip
+import json
 import os
 import signal
 import sys
@@ -24,7 +25,7 @@ class FormatTest(harness.E2eTest):
         """What JSON and OTLP say of one capture."""
         document = self.document(*arguments)
         path = self.path("capture.json")
-        harness.write_text(path, harness.json.dumps(document.json))
+        harness.write_text(path, json.dumps(document.json))
         target = self.path("capture.otlp")
         self.profile("convert", path, "-o", target)
         return document, otlp_decoder.Decoded(harness.read_bytes(target))

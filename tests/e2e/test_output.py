@@ -9,6 +9,7 @@ import stat
 import subprocess
 
 import harness
+import reports
 
 GEN_GSYM = os.environ.get("GEN_GSYM") or os.path.join(
     harness.SOURCE_DIR, "build/release/gen/gen_gsym")
@@ -158,9 +159,9 @@ class OutputFileTest(harness.E2eTest):
     def assert_format(self, path, form):
         data = harness.read_bytes(path)
         if form == "json":
-            harness.Document(data)
+            reports.Document(data)
         elif form == "folded":
-            self.assertGreater(harness.Folded(data).total(), 0)
+            self.assertGreater(reports.Folded(data).total(), 0)
         else:
             self.assertRegex(data, rb"\n        \d+\n")
 
@@ -279,7 +280,7 @@ class StandardStreamsTest(harness.E2eTest):
             self.profile("--replay", raw)
         run = self.shell('exec "$0" -o "$1" 0.3 <&- >&- 2>&-', out)
         self.assertEqual(run.returncode, 0)
-        harness.Folded(harness.read_bytes(out))
+        reports.Folded(harness.read_bytes(out))
 
     def test_no_standard_streams_of_tools(self):
         # Nor is it by the tools: without stdin no addresses come, and not the
@@ -315,7 +316,7 @@ class StandardStreamsTest(harness.E2eTest):
             with self.subTest(redirection):
                 run = self.shell('exec "$0" -o "$1" 0.3 ' + redirection, out)
                 self.assertEqual(run.returncode, 0)
-                harness.Folded(harness.read_bytes(out))
+                reports.Folded(harness.read_bytes(out))
                 os.unlink(out)
         run = self.shell('"$0" 0.3 2>&1 | head -c 10 >/dev/null; '
                          'exit "${PIPESTATUS[0]}"')
@@ -386,7 +387,7 @@ class StandardStreamsTest(harness.E2eTest):
                   for line in written.replace(b"\r\n", b"\n").split(b"\n")]
         self.assertEqual([line for line in screen if line
                           and not line.startswith(b"ksym-profile: ")], [])
-        harness.Folded(harness.read_bytes(self.path("out")))
+        reports.Folded(harness.read_bytes(self.path("out")))
 
 
 class DocumentTest(harness.E2eTest):

@@ -6,6 +6,7 @@ import re
 import shutil
 
 import harness
+import reports
 
 FIRST, SECOND = "LazyCompile:~first a.js:1", "second;(part) 7"
 
@@ -46,7 +47,7 @@ class PerfMapTest(harness.E2eTest):
             meanwhile()
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        return harness.Document(run.stdout), run
+        return reports.Document(run.stdout), run
 
     def assert_both(self, document, jit):
         """Both functions are named, and nothing else is."""

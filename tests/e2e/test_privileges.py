@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import harness
+import reports
 
 NEEDED = ["bpf", "perfmon"]
 ALL = NEEDED + ["syslog", "sys_ptrace", "dac_read_search"]
@@ -44,7 +45,7 @@ class PrivilegeTest(harness.E2eTest):
     def profile_as_nobody(self, capabilities, *arguments):
         run = self.as_nobody(capabilities, "--format", "json", *arguments)
         self.assertEqual(run.status, 0, str(run))
-        return run, harness.Document(run.stdout)
+        return run, reports.Document(run.stdout)
 
     def test_missing_capabilities(self):
         # Without the two that nothing works without: one line that names

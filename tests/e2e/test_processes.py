@@ -10,6 +10,7 @@ import sys
 import time
 
 import harness
+import reports
 
 # More than a profile has whole, fewer than are remembered of a process.
 MANY_MAPPINGS = 10_000
@@ -52,7 +53,7 @@ class ProcessesTest(harness.E2eTest):
         time.sleep(0.8)
         workload.stop()
         running.signal(signal.SIGINT)
-        document = harness.Document(running.finish().stdout)
+        document = reports.Document(running.finish().stdout)
         self.assert_leaves(document.leaves(comm="forked"), "ChildWork")
         self.assert_leaves(document.leaves(comm="forked twice"),
                            "GrandchildWork")
@@ -70,7 +71,7 @@ class ProcessesTest(harness.E2eTest):
         spin = self.workload("leader", os.path.join(harness.WORKLOADS, "spin"))
         time.sleep(0.7)
         running.signal(signal.SIGINT)
-        document = harness.Document(running.finish().stdout)
+        document = reports.Document(running.finish().stdout)
         self.assert_leaves(document.leaves(before.pid), "Survivor")
         self.assert_leaves(document.leaves(within.pid, "leader"), "Survivor")
         self.assert_leaves(document.leaves(spin.pid, "spin"), "Hot")
@@ -180,7 +181,7 @@ class ProcessesTest(harness.E2eTest):
         running.signal(signal.SIGINT)
         run = running.finish()
         self.assertEqual(run.status, 0, str(run))
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         self.assert_leaves(document.leaves(comm="gone"), "Hot")
 
 

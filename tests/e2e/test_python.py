@@ -9,6 +9,7 @@ import re
 import subprocess
 
 import harness
+import reports
 
 WORKLOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         "workloads", "known_python.py")
@@ -85,7 +86,7 @@ class PythonTest(harness.E2eTest):
         process = process or self.start()
         run = self.profile("-F", 997, "-p", process.pid, *arguments, seconds)
         self.assertEqual(run.status, 0, str(run))
-        folded = harness.Folded(run.stdout)
+        folded = reports.Folded(run.stdout)
         return [Stack(frames[1:], count) for frames, count in folded.lines]
 
     def assert_known(self, stacks):
@@ -147,7 +148,7 @@ class PythonTest(harness.E2eTest):
                            process.pid, 2)
         self.assertEqual(run.status, 0, str(run))
         counts = {}
-        for frames, count in harness.Folded(run.stdout).lines:
+        for frames, count in reports.Folded(run.stdout).lines:
             for work in ("busy", "other_lock"):
                 if work + " (lock.py)" in frames and (
                         "[blocked: futex]" in frames):
@@ -286,7 +287,7 @@ class PythonTest(harness.E2eTest):
         run = self.profile("-F", 997, "-U", "-v", "-p", process.pid, 1)
         self.assertEqual(run.status, 0, str(run))
         counts = [0, 0]
-        for frames, count in harness.Folded(run.stdout).lines:
+        for frames, count in reports.Folded(run.stdout).lines:
             counts["[torn]" in frames] += count
         self.assertGreater(counts[1], 10 * counts[0])
         self.assertRegex(run.stderr, r", 0 torn, [1-9]\d* cut off, ")
@@ -339,7 +340,7 @@ class PythonTest(harness.E2eTest):
             (command, program))
         self.assertEqual(run.status, 0, str(run))
         by_process = {}
-        for frames, count in harness.Folded(run.stdout).lines:
+        for frames, count in reports.Folded(run.stdout).lines:
             # The command is of the profiler until it has become the shell.
             if not frames[0].startswith(("sh", "ksym-profile")):
                 named = "short_work (short.py)" in frames

@@ -6,6 +6,7 @@ import subprocess
 import time
 
 import harness
+import reports
 
 FORMATS = ["folded", "json", "text"]
 # Some 300 samples of two busy CPUs.
@@ -79,7 +80,7 @@ class ReplayTest(harness.E2eTest):
                     *self.filter, "--format", "json", "--stack-map", store,
                     "--hash-storage-size", 1, "--max-stack-depth", 2,
                     "--raw", self.raw, SECONDS)
-                samples = harness.Document(run.stdout).samples
+                samples = reports.Document(run.stdout).samples
                 self.assertGreater(samples["lost"]["counts-full"], 0)
                 self.assertGreater(samples["damaged"]["truncated"], 0)
                 self.assertEqual(self.replay_as_nobody("--format", "json"),

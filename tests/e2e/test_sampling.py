@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import harness
+import reports
 
 HOT_PATH = "main;Outer;Middle;Hot"
 
@@ -28,7 +29,7 @@ class HotPathTest(harness.E2eTest):
         out = self.path("out.folded")
         raw = self.path("out.raw")
         self.profile("-F", 199, "-o", out, "--raw", raw, 4)
-        folded = harness.Folded(harness.read_bytes(out))
+        folded = reports.Folded(harness.read_bytes(out))
         self.assertGreater(folded.share("spin", HOT_PATH), 0.9)
         self.assertGreater(folded.share(
             "shapes", "geometry::Polygon<long, 3ul>::Area(long) const"), 0.9)
@@ -152,7 +153,7 @@ class EventTest(harness.E2eTest):
     def test_default_event(self):
         # The event that was really used is printed and in the metadata.
         run = self.profile("--format", "json", 0.2)
-        event = harness.Document(run.stdout).metadata["event"]
+        event = reports.Document(run.stdout).metadata["event"]
         self.assertIn(event, ["cycles", "cpu-clock"])
         self.assertIn("event " + event, run.stderr)
 
@@ -184,7 +185,7 @@ class EventTest(harness.E2eTest):
         run = self.profile_raw("-e", "cycles", "--format", "json", 0.2)
         if default == "cycles":
             self.assertEqual(run.status, 0, str(run))
-            event = harness.Document(run.stdout).metadata["event"]
+            event = reports.Document(run.stdout).metadata["event"]
             self.assertEqual(event, "cycles")
         else:
             self.assert_failure(run, "cycles", "hardware counter",
@@ -268,7 +269,7 @@ class DepthTest(harness.E2eTest):
                            "fp", "--format", "json", "-p", deep.pid, 1)
         self.assertEqual(len(run.warnings), 1, str(run))
         self.assertIn("kernel.perf_event_max_stack", run.warnings[0])
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         self.assertEqual(self.deepest(document), 127)
         self.assertEqual(len(document.metadata["warnings"]), 1)
         self.assertGreater(document.samples["damaged"]["truncated"], 0)

@@ -14,6 +14,7 @@ import time
 
 import cgroups
 import harness
+import reports
 from service_harness import SERVICE, ServiceCase
 
 
@@ -77,7 +78,7 @@ class ServiceTest(ServiceCase):
         taken, named, written, failed = self.totals(service)
         files = self.files()
         self.assertEqual((len(files), failed), (written, 0))
-        profiles = [harness.Folded(harness.read_bytes(path))
+        profiles = [reports.Folded(harness.read_bytes(path))
                     for path in files]
         self.assertEqual(sum(p.total() for p in profiles), named)
         self.assertGreater(taken, 100)
@@ -122,7 +123,7 @@ class ServiceTest(ServiceCase):
         time.sleep(0.5)
         self.assertLess(service.end(), 2)
         self.assertEqual(service.process.returncode, 0, service.log())
-        documents = [harness.Document(harness.read_bytes(path))
+        documents = [reports.Document(harness.read_bytes(path))
                      for path in self.files("json")]
         self.assertEqual(documents[-1].metadata["frequency_hz"], 49)
         self.totals(service)
@@ -188,7 +189,7 @@ class ServiceTest(ServiceCase):
         self.assertEqual(len(self.files()), written)
         self.assertGreater(taken, 100)
         for path in self.files():
-            harness.Folded(harness.read_bytes(path))
+            reports.Folded(harness.read_bytes(path))
 
     def test_killed(self):
         # After SIGKILL every file that is there is whole, and the next run
@@ -207,7 +208,7 @@ class ServiceTest(ServiceCase):
                       for name in names]
         self.assertEqual(len(everything), len(self.files()), everything)
         for path in self.files():
-            harness.Folded(harness.read_bytes(path))
+            reports.Folded(harness.read_bytes(path))
 
     def test_unit_capabilities(self):
         # As another user with the unit's capabilities and no others it names
@@ -228,7 +229,7 @@ class ServiceTest(ServiceCase):
         self.assertLess(service.end(), 2)
         self.assertEqual(service.process.returncode, 0, service.log())
         self.assertNotIn("warning", service.log())
-        document = harness.Document(
+        document = reports.Document(
             harness.read_bytes(self.files("json")[1]))
         self.assertGreater(document.leaves(pid=spin.pid)["Hot"], 10,
                            document.leaves(pid=spin.pid))
@@ -262,7 +263,7 @@ class ServiceTest(ServiceCase):
         self.assertEqual(status, 200)
         self.assertIn(os.uname().nodename.encode(), gzip.decompress(body))
         self.assertLess(service.end(), 2)
-        document = harness.Document(harness.read_bytes(self.files("json")[0]))
+        document = reports.Document(harness.read_bytes(self.files("json")[0]))
         inside = {stack["pid"]: stack for stack in document.stacks
                   if stack.get("cgroup") == path}
         self.assertEqual(

@@ -12,6 +12,7 @@ import time
 import urllib.parse
 
 import harness
+import reports
 from service_harness import Receiver, ServiceCase
 
 
@@ -40,8 +41,8 @@ class ServiceHttpTest(ServiceCase):
         self.wait_files(3)
         status, body = self.get("/profile?seconds=60")
         self.assertEqual(status, 200)
-        self.assertGreater(harness.Folded(body).share("spin", "main"), 0.9)
-        harness.Document(self.get("/profile?format=json&seconds=60")[1])
+        self.assertGreater(reports.Folded(body).share("spin", "main"), 0.9)
+        reports.Document(self.get("/profile?format=json&seconds=60")[1])
         self.assertEqual(self.get("/profile?seconds=x")[0], 400)
         self.assertEqual(self.get("/debug/pprof/heap")[0], 404)
         metrics = self.metrics()

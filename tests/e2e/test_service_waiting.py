@@ -13,6 +13,7 @@ import time
 
 import harness
 import refuse_bpf
+import reports
 from service_harness import ServiceCase
 
 LIFE_SECONDS = 5
@@ -92,7 +93,7 @@ class ServiceWaitingTest(ServiceCase):
         end = time.time()
         self.wait_interval()
         body = self.recent(begin, kind="blocked", format="json")
-        document = harness.Document(body)
+        document = reports.Document(body)
         self.assertEqual(self.kinds(document.metadata), ["blocked"])
         values = self.values(document, workload.pid)
         tolerance = self.tolerance()
@@ -137,7 +138,7 @@ class ServiceWaitingTest(ServiceCase):
     def check_intervals(self, workload, begin, end):
         whole = 0
         for path in self.files("json"):
-            document = harness.Document(harness.read_bytes(path))
+            document = reports.Document(harness.read_bytes(path))
             start = document.metadata["start_unix_ns"]
             duration = document.metadata["duration_ns"]
             if start < (begin + 0.5) * 1e9 or start + duration > end * 1e9:
@@ -149,7 +150,7 @@ class ServiceWaitingTest(ServiceCase):
         self.assertGreaterEqual(whole, 2)
 
     def check_labels(self, begin, workload):
-        document = harness.Document(
+        document = reports.Document(
             self.recent(begin, kind="all", format="json"))
         cgroups = {(stack["sample_kind"], stack.get("cgroup"))
                    for stack in document.stacks
@@ -163,8 +164,8 @@ class ServiceWaitingTest(ServiceCase):
         usual = self.recent(begin, **until)
         self.assertEqual(usual, self.recent(begin, kind="cpu", **until))
         self.assertNotIn(b"[blocked", usual)
-        self.assertGreater(harness.Folded(usual).share("spin", "main"), 0.9)
-        document = harness.Document(self.recent(begin, format="json"))
+        self.assertGreater(reports.Folded(usual).share("spin", "main"), 0.9)
+        document = reports.Document(self.recent(begin, format="json"))
         self.assertEqual(document.metadata["frequency_hz"], HZ)
         self.assertEqual(self.kinds(document.metadata), ["cpu"])
         self.assertIn(spin.pid, document.pids())

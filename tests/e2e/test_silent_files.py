@@ -8,6 +8,7 @@ import signal
 import time
 
 import harness
+import reports
 import service_harness
 
 # From SIGTERM to the end.
@@ -67,7 +68,7 @@ class OneShotTest(SilentFiles):
         cpu_time = harness.cpu_seconds(bystander.pid) - cpu_before
         run = running.finish()
         self.assertLess(time.monotonic() - begin, seconds + REPORT_SECONDS)
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         self.assert_whole(document, bystander, cpu_time)
         leaves = document.leaves(victim.pid)
         self.assertGreater(leaves["(not-in-time)"], 0.9 * sum(leaves.values()))
@@ -88,7 +89,7 @@ class OneShotTest(SilentFiles):
         cpu_time = harness.cpu_seconds(bystander.pid) - cpu_before
         run = running.finish()
         self.assertLess(time.monotonic() - begin, 2 + REPORT_SECONDS)
-        document = harness.Document(run.stdout)
+        document = reports.Document(run.stdout)
         self.assert_whole(document, bystander, cpu_time)
         self.assert_leaves(document.leaves(victim.pid), "Hot")
         self.assertNotIn("does not answer", run.stderr)
@@ -104,7 +105,7 @@ class OneShotTest(SilentFiles):
         running.signal(signal.SIGTERM)
         run = running.finish()
         self.assertLess(time.monotonic() - begin, END_SECONDS)
-        self.assertGreater(harness.Document(run.stdout).samples["emitted"], 0)
+        self.assertGreater(reports.Document(run.stdout).samples["emitted"], 0)
 
     def test_answers(self):
         # As long as it answers, its files have names and whole stacks.
@@ -121,7 +122,7 @@ class OneShotTest(SilentFiles):
         # capabilities, and the warning does not ask for them.
         _, victim = self.run_from_fuse(harness.NOBODY)
         run = self.profile("-F", FREQUENCY, "--format", "json", 1)
-        leaves = harness.Document(run.stdout).leaves(victim.pid)
+        leaves = reports.Document(run.stdout).leaves(victim.pid)
         self.assertGreater(leaves["(no-permission)"],
                            0.9 * sum(leaves.values()))
         self.assertIn("not even to", run.stderr)
@@ -147,7 +148,7 @@ class ServiceTest(SilentFiles, service_harness.ServiceCase):
         others = collections.Counter()
         leaves = collections.Counter()
         for path in self.files("json")[before:]:
-            document = harness.Document(harness.read_bytes(path))
+            document = reports.Document(harness.read_bytes(path))
             others += document.leaves(bystander.pid)
             samples += document.total(lambda s: s["pid"] == bystander.pid)
             leaves += document.leaves(victim.pid)

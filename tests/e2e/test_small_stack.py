@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import harness
+import reports
 import service_harness
 
 STACK_BYTES = 128 << 10
@@ -40,7 +41,7 @@ class SmallStackTest(service_harness.ServiceCase):
         # turned into.
         self.workload("spin")
         raw = self.path("capture.raw")
-        folded = harness.Folded(self.run_program(
+        folded = reports.Folded(self.run_program(
             harness.PROFILER, "--lines", "--inlines", "--raw", raw,
             "--format", "folded", "0.5"))
         self.assertGreater(folded.share("spin", "main;Outer;Middle;Hot"), 0.9)
@@ -77,7 +78,7 @@ class SmallStackTest(service_harness.ServiceCase):
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=20)
         self.assertEqual(process.returncode, 0, said)
-        harness.Folded(harness.read_bytes(output))
+        reports.Folded(harness.read_bytes(output))
 
     def test_generators(self):
         # Symbol files are made, and read.
@@ -114,11 +115,11 @@ class SmallStackTest(service_harness.ServiceCase):
         self.addCleanup(service.kill)
         service.wait_log("a profile every")
         files = self.wait_files(3)
-        folded = harness.Folded(harness.read_bytes(files[1]))
+        folded = reports.Folded(harness.read_bytes(files[1]))
         self.assertGreater(folded.share("spin", "main;Outer;Middle;Hot"), 0.9)
         status, body = self.get("/profile?seconds=2&format=json")
         self.assertEqual(status, 200)
-        harness.Document(body)
+        reports.Document(body)
         self.assertLess(service.end(), 3)
         self.assertEqual(service.process.returncode, 0, service.log())
         self.totals(service)

@@ -16,6 +16,7 @@ import time
 import unittest
 
 import harness
+import reports
 from service_harness import Receiver
 
 sys.path.insert(0, os.path.join(harness.SOURCE_DIR, "tests/vm"))
@@ -70,7 +71,7 @@ class Root:
     def run(self, *command):
         process = self.start(*command)
         output, errors = process.communicate(timeout=60)
-        harness.expect(process.returncode == 0,
+        reports.expect(process.returncode == 0,
                        f"{command}: {process.returncode}\n{output}{errors}")
         return output, errors
 
@@ -145,7 +146,7 @@ class TarballTest(harness.E2eTest):
         """Frames of a program and of the kernel have names."""
         _, errors = root.run("/ksym/bin/ksym-profile", "-F", "499", "-o",
                              "/tmp/out.folded", "--", "/load", "1")
-        folded = harness.Folded(
+        folded = reports.Folded(
             harness.read_bytes(root.path + "/tmp/out.folded"))
         self.assertGreater(folded.total(), 20, errors)
         self.assertGreater(folded.share("load", "main;BurnInHere"), 0.9, errors)

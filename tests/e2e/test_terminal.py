@@ -10,6 +10,7 @@ import subprocess
 import termios
 
 import harness
+import reports
 
 COLOURS = re.compile(r"\x1b\[[\d;]*m")
 
@@ -31,7 +32,7 @@ def at_terminal(columns, *arguments, **options):
                 break
         errors = child.stderr.read().decode()
     os.close(ours)
-    harness.expect(child.returncode == 0, errors)
+    reports.expect(child.returncode == 0, errors)
     return text.decode().replace("\r\n", "\n"), errors
 
 

@@ -15,6 +15,7 @@ import time
 
 import harness
 import refuse_bpf
+import reports
 
 # All that may be written to the terminal besides text.
 KNOWN = re.compile(
@@ -44,7 +45,7 @@ class Screen:
             if data.startswith(b"\x1b"):
                 found = KNOWN.match(data)
                 if not found:
-                    harness.expect(len(data) < 12,
+                    reports.expect(len(data) < 12,
                                    "a strange sequence: %r" % data[:20])
                     self.rest = data
                     return
@@ -56,7 +57,7 @@ class Screen:
             if self.modes[b"1049"] == b"l":
                 self.printed += text
                 continue
-            harness.expect(not re.search(rb"[\x00-\x1f\x7f]", text),
+            reports.expect(not re.search(rb"[\x00-\x1f\x7f]", text),
                            "control bytes: %r" % text)
             self.lines[self.row] = self.lines.get(self.row, b"") + text
 

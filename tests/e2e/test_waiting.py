@@ -13,6 +13,7 @@ import threading
 import time
 
 import harness
+import reports
 
 LIFE_SECONDS = 2
 # Threads live so long that outlive a capture, however late it begins.
@@ -295,7 +296,7 @@ class WaitingTest(harness.E2eTest):
         raw = self.path("waits.raw")
         self.profile(*self.way("--off-cpu"), "-p", workload.pid, "--raw", raw,
                      "--parked", "-o", self.path("a.folded"), 1)
-        folded = harness.Folded(harness.read_bytes(self.path("a.folded")))
+        folded = reports.Folded(harness.read_bytes(self.path("a.folded")))
         # Pages of a stack can be taken away while its thread sleeps, so not
         # all are whole.
         slept = [frames for frames, _ in folded.of("sleep")
@@ -311,10 +312,10 @@ class WaitingTest(harness.E2eTest):
         total = sum(count for _, count in folded.of("sleeper"))
         self.assertGreater(total, 0.97e6)
         self.assertLess(total, 3e6)
-        again = harness.Folded(self.profile("--replay", raw, "-f",
+        again = reports.Folded(self.profile("--replay", raw, "-f",
                                             "--parked").stdout)
         self.assertEqual(sorted(again.lines), sorted(folded.lines))
-        one = harness.Folded(self.profile(
+        one = reports.Folded(self.profile(
             "--replay", raw, "-f", "--value", "runnable").stdout)
         self.assertLess(one.total(), folded.total())
         self.assertFalse([frames for frames, _ in one.lines
@@ -345,7 +346,7 @@ class WaitingTest(harness.E2eTest):
         run = self.profile(*self.way("--off-cpu"), "-F", HZ, "-p",
                            "%d,%d" % (workload.pid, stopped), "--raw", raw,
                            "-f", 1)
-        folded = harness.Folded(run.stdout)
+        folded = reports.Folded(run.stdout)
         said = re.search(r"parked: (\d+) threads waited ([\d.]+) s.*; --parked",
                          run.stderr)
         self.assertTrue(said, run.stderr)
@@ -360,7 +361,7 @@ class WaitingTest(harness.E2eTest):
         time_parked = sum(count for frames, count in folded.lines
                           if "[parked]" in frames)
         self.assertAlmostEqual(time_parked / 1e6, float(said[2]), delta=0.01)
-        shown = harness.Folded(self.profile("--replay", raw, "-f",
+        shown = reports.Folded(self.profile("--replay", raw, "-f",
                                             "--parked").stdout)
         self.assertTrue([frames for frames, _ in shown.of("sleeper")
                          if "Sleeper" in frames])
@@ -403,7 +404,7 @@ class WaitingTest(harness.E2eTest):
         self.assertEqual(self.profile("convert", raw, "-o", "-",
                                       "--format", "folded").stdout, again.stdout)
         self.assertEqual(
-            harness.Folded(self.profile("convert", raw, "--parked", "--format",
+            reports.Folded(self.profile("convert", raw, "--parked", "--format",
                                         "folded").stdout).total(),
             shown.total())
         self.assertIn(b"[parked]", self.profile("report", raw).stdout)
@@ -501,14 +502,14 @@ class WaitingTest(harness.E2eTest):
         raw = self.path("wakers.raw")
         self.profile(*self.way("--wall"), "--wakers", "-p", workload.pid,
                      "--raw", raw, "-o", self.path("a.folded"), 1)
-        folded = harness.Folded(harness.read_bytes(self.path("a.folded")))
+        folded = reports.Folded(harness.read_bytes(self.path("a.folded")))
         pipe = [frames for frames, _ in folded.of("pipe")
                 if "Wait_writer" in frames]
         self.assertTrue(pipe)
         at = pipe[0].index("--")
         self.assertIn("Wait_pipe", pipe[0][:at])
         self.assertEqual(pipe[0][at + 1], "writer")
-        again = harness.Folded(self.profile("--replay", raw, "-f").stdout)
+        again = reports.Folded(self.profile("--replay", raw, "-f").stdout)
         self.assertEqual(sorted(again.lines), sorted(folded.lines))
         for extension in ("pb.gz", "html", "json"):
             path = self.path("a." + extension)

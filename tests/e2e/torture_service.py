@@ -22,6 +22,7 @@ import tempfile
 import time
 
 import harness
+import reports
 import service_harness
 
 
@@ -59,10 +60,10 @@ class Bench:
         harness.wait_for(
             lambda: "a profile every" in service.log()
             or service.process.poll() is not None, "the service", seconds=20)
-        harness.expect(service.process.poll() is None, service.log())
+        reports.expect(service.process.poll() is None, service.log())
         client = self.connect()
         client.sendall(b"GET /healthz HTTP/1.1\r\nHost: l\r\n\r\n")
-        harness.expect(b" 200 " in client.recv(200), "no answer")
+        reports.expect(b" 200 " in client.recv(200), "no answer")
         client.close()
         return time.monotonic() - begin
 
@@ -90,12 +91,12 @@ class Bench:
         service = self.start()
         self.wait_until_ready(service)
         seconds = service.end(signal.SIGTERM)
-        harness.expect(service.process.returncode == 0, service.log())
+        reports.expect(service.process.returncode == 0, service.log())
         for path in self.files():
-            harness.Folded(harness.read_bytes(path))
+            reports.Folded(harness.read_bytes(path))
         names = [name for _, _, files in os.walk(self.directory + "/profiles")
                  for name in files]
-        harness.expect(len(names) == len(self.files()),
+        reports.expect(len(names) == len(self.files()),
                        "half written files are left: %s" % names)
         # The kernel frees programs a moment after their last user.
         harness.wait_for(lambda: bpf_programs() <= before,
@@ -117,7 +118,7 @@ class Bench:
         with self.connect() as one_more:
             one_more.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
             answer = one_more.recv(200)
-        harness.expect(b" 200 " in answer, "%r beside them" % answer)
+        reports.expect(b" 200 " in answer, "%r beside them" % answer)
         cut = 0
         for client in clients:
             try:
@@ -128,9 +129,9 @@ class Bench:
         service.end(signal.SIGTERM)
         found = service_harness.ENDED.search(service.log())
         taken, named, lost, dropped = map(int, found.groups()[:4])
-        harness.expect(taken == named + lost + dropped, service.log())
-        harness.expect(cut >= count - 70, "%d made room" % cut)
-        harness.expect(written >= 2, "%d files" % written)
+        reports.expect(taken == named + lost + dropped, service.log())
+        reports.expect(cut >= count - 70, "%d made room" % cut)
+        reports.expect(written >= 2, "%d files" % written)
         print("%d connections in %.2f s: %d made room for others, %d profiles "
               "meanwhile; %d samples taken, %d lost, %d dropped" % (
                   count, connected, cut, written, taken, lost, dropped))

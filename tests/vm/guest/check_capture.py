@@ -10,6 +10,7 @@ import subprocess
 from checks import (HERE, KERNEL, PROFILER, QUICK, Skip, check, expect, read,
                     test, write)
 import harness
+import reports
 import test_unwind
 
 # Samples of a capture that is judged.
@@ -39,7 +40,7 @@ def capture_for(seconds, name, *arguments):
     stderr = done.stderr.decode()
     print(stderr, flush=True)
     expect(done.returncode == 0, stderr)
-    return harness.Document(done.stdout), stderr
+    return reports.Document(done.stdout), stderr
 
 
 def expect_whole(document):
@@ -104,7 +105,7 @@ def waits():
     stderr = done.stderr.decode()
     print(stderr, flush=True)
     expect(done.returncode == 0, stderr)
-    document = harness.Document(done.stdout)
+    document = reports.Document(done.stdout)
     event = "sched_exit_tp" if KERNEL >= (6, 15) else "irq_work_entry"
     expect({kind["event"] for kind in document.metadata["kinds"]} == {event},
            document.metadata["kinds"])

@@ -6,7 +6,7 @@ import subprocess
 from checks import HERE, PROFILER, check, expect, read, run
 import check_capture
 import check_service
-import harness
+import reports
 
 
 def mode():
@@ -43,7 +43,7 @@ def one_shot():
     finally:
         kernel.kill()
         kernel.wait()
-    frames = harness.Document(said.stdout).of_kind("kernel")
+    frames = reports.Document(said.stdout).of_kind("kernel")
     expect(frames and all("reason" not in f for f in frames),
            "kernel frames without names")
     return "all of it"

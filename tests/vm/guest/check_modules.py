@@ -12,6 +12,7 @@ import time
 from checks import QUICK, Skip, check, expect, read, run, wait_for
 import check_service
 import harness
+import reports
 
 ZRAM_MEGABYTES = 192
 
@@ -135,7 +136,7 @@ def unloaded():
         running.signal(signal.SIGINT)
     done = running.finish()
     expect(done.status == 0, done.stderr)
-    document = harness.Document(done.stdout)
+    document = reports.Document(done.stdout)
     named, unnamed = writers_samples(document)
     table = document.metadata["kernel_table"]
     print("\n".join("%d %s" % (count, stack)

@@ -14,6 +14,7 @@ import time
 from checks import HERE, check, expect, read, run, wait_for, write
 import checks
 import harness
+import reports
 
 UNIT = "ksym-profiled.service"
 CONFIG = "/etc/ksym/ksym-profiled.json"
@@ -46,7 +47,7 @@ def wait_profiles(more=2):
 
 def document(path):
     with open(path, "rb") as file:
-        return harness.Document(file.read())
+        return reports.Document(file.read())
 
 
 def metrics():
