@@ -23,8 +23,9 @@
 #include "bpf/profile_abi.h"
 #include "ksym/unwind/unwind_kinds.h"
 
-/* Slots of a shard: 512 KiB. */
+/* A shard: 512 KiB. */
 #define UNWIND_SHARD_SLOTS 65536
+#define UNWIND_SHARD_BYTES (UNWIND_SHARD_SLOTS * 8)
 #define UNWIND_BLOCK_SHIFT 8
 #define UNWIND_NO_TABLE	   0xffffffffu
 /* There will be one: until then the stack is walked in user space. */

@@ -59,7 +59,7 @@ struct unwind_shard {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, UNWIND_SHARD_SLOTS * sizeof(__u64));
+	__uint(value_size, UNWIND_SHARD_BYTES);
 };
 
 struct {

@@ -123,8 +123,8 @@ def peers(context, pid=None):
 
 
 # A shard of unwind tables, of which there are as many as what is sampled needs:
-# slots of 8 bytes (bpf/unwind_abi.h).
-SHARD = {"map_type": "2", "value_size": "8", "max_entries": "65536"}
+# one element (bpf/unwind_abi.h).
+SHARD = {"map_type": "2", "value_size": "524288", "max_entries": "1"}
 
 
 def kernel_mib(pid):

@@ -48,7 +48,7 @@ inline ksym::UniqueFd CreateProcesses() {
 }
 
 inline ksym::UniqueFd CreateShards(uint32_t entries) {
-  const ksym::UniqueFd inner = CreateArray(8, UNWIND_SHARD_SLOTS);
+  const ksym::UniqueFd inner = CreateArray(UNWIND_SHARD_BYTES, 1);
   bpf_map_create_opts options = {};
   options.sz = sizeof(options);
   options.inner_map_fd = static_cast<uint32_t>(inner.get());
@@ -138,10 +138,12 @@ class UnwindTablesTest : public ::testing::Test {
       }
       const auto now = SteadyClock::now();
       for (const ksym::ProcessId& id : sampled) tables_->NoteSample(id, now);
-      tables_->Build(std::chrono::seconds(20), now + std::chrono::seconds(20));
-      while (tables_->IsBuilding())
+      const auto deadline = now + std::chrono::seconds(20);
+      tables_->Build(std::chrono::seconds(20), deadline);
+      while (tables_->IsBuilding()) {
         tables_->WaitForTable(std::chrono::seconds(1));
-      tables_->Build(std::chrono::seconds(20), now + std::chrono::seconds(20));
+        tables_->Build(std::chrono::seconds(20), deadline);
+      }
       tables_->Recycle();
     }
   }
@@ -237,9 +239,8 @@ class UnwindTablesTest : public ::testing::Test {
     bpf_map_lookup_elem(shards_.get(), &shard, &id);
     const ksym::UniqueFd map(bpf_map_get_fd_by_id(id));
     std::vector<uint64_t> slots(UNWIND_SHARD_SLOTS);
-    for (uint32_t i = 0; i < slots.size(); ++i) {
-      bpf_map_lookup_elem(map.get(), &i, &slots[i]);
-    }
+    const uint32_t whole = 0;
+    bpf_map_lookup_elem(map.get(), &whole, slots.data());
     return slots;
   }
 
