@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -17,7 +18,10 @@ namespace {
 using ksym::Fail;
 using ksym::FailErrno;
 
-constexpr uint64_t kShardBytes = uint64_t{UNWIND_SHARD_SLOTS} * 8;
+// A capture begins with so many, which are made while it is prepared.
+constexpr uint32_t kFirstShards = 2;
+// As much room as most files need is made before it is asked for.
+constexpr std::array<uint32_t, 1> kSpare = {UNWIND_SHARD_SLOTS / 4};
 
 // So much of an array is mapped at once, unless more is written.
 constexpr size_t kWindowBytes = 512 << 10;
@@ -61,90 +65,104 @@ UnwindMapSizes UnwindMapSizes::ForMemory(uint64_t bytes) {
   };
   return {.processes = 8192,
           .mappings = clamp(bytes / 64 / sizeof(unwind_mapping), 4096, 1 << 20),
-          .shards = clamp(bytes / kShardBytes, 1, 1 << 15)};
+          .shards = clamp(bytes / UNWIND_SHARD_BYTES, 1, 1 << 15)};
 }
 
 KernelUnwindMaps::KernelUnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes)
-    : fds_(fds), sizes_(sizes), mapping_space_(sizes.mappings) {}
+    : fds_(fds),
+      sizes_(sizes),
+      mapping_space_(sizes.mappings),
+      maker_(fds.shards) {
+  BeginShards(kFirstShards);
+}
 
 ksym::Result<std::optional<UnwindMaps::Place>> KernelUnwindMaps::Add(
     const UnwindPiece& piece) {
   const auto count = static_cast<uint32_t>(piece.slots());
-  std::optional<uint32_t> first;
-  uint32_t shard = 0;
-  while (shard < shards_.size()) {
-    first = shards_[shard].space.Take(count);
-    if (first) break;
-    ++shard;
+  TakeShards();
+  auto place = TakeSlots(count);
+  // A new shard is for when all others are full: it is never given back. First
+  // those that are being made are waited for, then one more is.
+  for (int i = 0; i < 2 && !place; ++i) {
+    BeginShards(1);
+    if (!maker_.is_making()) break;
+    maker_.Wait();
+    TakeShards();
+    if (!made_) return Fail(made_.error());
+    place = TakeSlots(count);
   }
-  if (!first) {
-    // A new shard is for when all others are full: it is never given back.
-    if (shard >= sizes_.shards) return std::nullopt;
-    auto added = AddShard();
-    if (!added) return Fail(std::move(added.error()));
-    first = shards_[shard].space.Take(count);
-    if (!first) return std::nullopt;
-  }
+  if (!place) return std::nullopt;
   auto written = shard_window_.Write(
-      {shards_[shard].map.get(), kShardBytes}, size_t{*first} * 8,
-      std::as_bytes(std::span(piece.index)), std::as_bytes(piece.rows));
+      {shards_[place->shard].map.get(), UNWIND_SHARD_BYTES},
+      size_t{place->first} * 8, std::as_bytes(std::span(piece.index)),
+      std::as_bytes(piece.rows));
   if (!written) {
     // No list leads there, so no program can be reading it.
-    shards_[shard].space.Return(*first, count);
+    shards_[place->shard].space.Return(place->first, count);
     return Fail(std::move(written.error()));
   }
-  return Place{.shard = shard, .first = *first, .count = count};
+  return place;
 }
 
-ksym::Result<ksym::UniqueFd> KernelUnwindMaps::CreateShard() {
-  bpf_map_create_opts options = {};
-  options.sz = sizeof(options);
-  options.map_flags = BPF_F_MMAPABLE;
-  ksym::UniqueFd map(bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_shard",
-                                    sizeof(uint32_t), kShardBytes, 1,
-                                    &options));
-  if (!map.valid()) return FailErrno(errno, "creating an unwind table");
-  return map;
-}
-
-void KernelUnwindMaps::AddShards(size_t count) {
-  std::vector<uint32_t> indices;
-  std::vector<int> fds;
-  std::vector<ksym::UniqueFd> maps;
-  const auto first = static_cast<uint32_t>(shards_.size());
-  count = std::min<size_t>(count, sizes_.shards - first);
-  for (uint32_t i = 0; i < count; ++i) {
-    auto map = CreateShard();
-    if (!map) return;
-    indices.push_back(first + i);
-    fds.push_back(map->get());
-    maps.push_back(std::move(*map));
+std::optional<UnwindMaps::Place> KernelUnwindMaps::TakeSlots(uint32_t count) {
+  for (uint32_t shard = 0; shard < shards_.size(); ++shard) {
+    const auto first = shards_[shard].space.Take(count);
+    if (first) return Place{.shard = shard, .first = *first, .count = count};
   }
-  auto added = static_cast<uint32_t>(count);
-  // One by one, when they are needed, where the kernel has no batches.
-  if (count == 0 || bpf_map_update_batch(fds_.shards, indices.data(),
-                                         fds.data(), &added, nullptr) != 0) {
+  return std::nullopt;
+}
+
+bool KernelUnwindMaps::PrepareRoom(std::span<const uint32_t> pieces) {
+  TakeShards();
+  const uint32_t missing = MissingShards(pieces);
+  if (missing == 0) {
+    if (made_ && MissingShards(kSpare) > 0) BeginShards(1);
+    return true;
+  }
+  // Add() tries once more, and says why the kernel refuses.
+  if (!made_) return true;
+  BeginShards(missing);
+  return !maker_.is_making();
+}
+
+// How many more shards it takes to have room for all of the pieces, none of
+// which is larger than one. It may be fewer: of a shard the longest run counts
+// alone.
+uint32_t KernelUnwindMaps::MissingShards(
+    std::span<const uint32_t> pieces) const {
+  std::vector<uint32_t> longest;
+  longest.reserve(shards_.size() + pieces.size());
+  for (const Shard& shard : shards_) longest.push_back(shard.space.Longest());
+  for (const uint32_t slots : pieces) {
+    const auto room = std::ranges::find_if(
+        longest, [&](uint32_t free) { return free >= slots; });
+    if (room != longest.end()) {
+      *room -= slots;
+    } else {
+      longest.push_back(UNWIND_SHARD_SLOTS - slots);
+    }
+  }
+  return static_cast<uint32_t>(longest.size() - shards_.size());
+}
+
+void KernelUnwindMaps::BeginShards(uint32_t count) {
+  if (maker_.is_making() || !CanGrow()) return;
+  const auto first = static_cast<uint32_t>(shards_.size());
+  maker_.Begin(first, std::min(count, sizes_.shards - first));
+}
+
+void KernelUnwindMaps::TakeShards() {
+  auto made = maker_.Take();
+  if (!made) return;
+  if (!*made) {
+    made_ = Fail(std::move(made->error()));
     return;
   }
-  // Only now: a piece in a shard that the sampler cannot find would be code
-  // without rows.
-  for (ksym::UniqueFd& map : maps) {
+  made_ = {};
+  for (ksym::UniqueFd& map : **made) {
     shards_.push_back(
         {.map = std::move(map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
   }
-}
-
-ksym::Status KernelUnwindMaps::AddShard() {
-  auto map = CreateShard();
-  if (!map) return Fail(std::move(map.error()));
-  const auto index = static_cast<uint32_t>(shards_.size());
-  const int fd = map->get();
-  if (bpf_map_update_elem(fds_.shards, &index, &fd, BPF_ANY) != 0) {
-    return FailErrno(errno, "adding an unwind table");
-  }
-  shards_.push_back(
-      {.map = std::move(*map), .space = SlotSpace(UNWIND_SHARD_SLOTS)});
-  return {};
 }
 
 void KernelUnwindMaps::FreeSlots(const Place& place) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bpf/unwind_abi.h"
+#include "daemon/unwind/shard_maker.h"
 #include "daemon/unwind/slot_space.h"
 #include "daemon/unwind/unwind_maps.h"
 #include "ksym/base/result.h"
@@ -72,8 +73,9 @@ class ArrayWindow {
   size_t size_ = 0;
 };
 
-// The maps in the kernel. Add() into a new shard costs 512 KiB and an RCU grace
-// period (12 ms of sleep).
+// The maps in the kernel. Room comes in shards of 512 KiB, each for an RCU
+// grace period (12 ms of sleep): Add() waits for one that PrepareRoom() did not
+// make before.
 class KernelUnwindMaps final : public UnwindMaps {
  public:
   KernelUnwindMaps(UnwindMapFds fds, UnwindMapSizes sizes);
@@ -84,7 +86,7 @@ class KernelUnwindMaps final : public UnwindMaps {
   uint32_t max_entries() const override { return sizes_.mappings; }
   ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece) override;
   void FreeSlots(const Place& place) override;
-  void AddShards(size_t count) override;
+  bool PrepareRoom(std::span<const uint32_t> pieces) override;
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
                              const List& list) override;
   void Withdraw(const ksym::ProcessId& process) override;
@@ -100,8 +102,11 @@ class KernelUnwindMaps final : public UnwindMaps {
     uint32_t count = 0;
   };
 
-  ksym::Status AddShard();
-  static ksym::Result<ksym::UniqueFd> CreateShard();
+  std::optional<Place> TakeSlots(uint32_t count);
+  uint32_t MissingShards(std::span<const uint32_t> pieces) const;
+  bool CanGrow() const { return shards_.size() < sizes_.shards; }
+  void BeginShards(uint32_t count);
+  void TakeShards();
 
   UnwindMapFds fds_;
   UnwindMapSizes sizes_;
@@ -109,6 +114,8 @@ class KernelUnwindMaps final : public UnwindMaps {
   ArrayWindow list_window_;
   ArrayWindow shard_window_;
   std::vector<Shard> shards_;  // by index; kept until the end
+  ShardMaker maker_;
+  ksym::Status made_;  // the last ones
   std::map<ksym::ProcessId, Room> lists_;
 };
 

@@ -18,6 +18,12 @@ std::optional<uint32_t> SlotSpace::Take(uint32_t count) {
   return first;
 }
 
+uint32_t SlotSpace::Longest() const {
+  uint32_t longest = 0;
+  for (const auto& [first, count] : free_) longest = std::max(longest, count);
+  return longest;
+}
+
 void SlotSpace::Free(uint32_t first, uint32_t count) {
   // Not yet to others: a program that runs may have been led here.
   waiting_.emplace_back(first, count);

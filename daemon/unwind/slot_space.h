@@ -18,6 +18,8 @@ class SlotSpace {
     if (slots > 0) free_[0] = slots;
   }
 
+  // The longest run that there is.
+  uint32_t Longest() const;
   // The first slot of the run; nothing when no run is that long. count > 0.
   std::optional<uint32_t> Take(uint32_t count);
   void Free(uint32_t first, uint32_t count);

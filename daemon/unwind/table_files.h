@@ -88,6 +88,8 @@ class TableFiles {
   void Expect(uint32_t pid, const std::vector<ksym::Mapping>& mappings,
               Expected expected);
 
+  // Whether Place() waits for nothing now.
+  bool PrepareRoom(TableFile& file) { return placer_.PrepareRoom(file); }
   // Puts the file's rows where the sampler reads them; false: there is no room.
   bool Place(TableFile& file);
   // It goes without a table until RetryRefused().

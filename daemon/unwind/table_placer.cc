@@ -12,6 +12,19 @@ constexpr size_t kMinSlots = UNWIND_SHARD_SLOTS / 16;
 
 }  // namespace
 
+bool TablePlacer::PrepareRoom(TableFile& file) {
+  // One that was evicted is cut again.
+  if (file.pieces.empty()) {
+    file.pieces = CutIntoPieces(file.rows->rows, file.rows->size);
+  }
+  std::vector<uint32_t> slots;
+  slots.reserve(file.pieces.size());
+  for (const UnwindPiece& piece : file.pieces) {
+    slots.push_back(static_cast<uint32_t>(piece.slots()));
+  }
+  return maps_.PrepareRoom(slots);
+}
+
 bool TablePlacer::Place(TableFile& file) {
   if (PlacePieces(file, UNWIND_SHARD_SLOTS, 0)) return true;
   Drop(file);
@@ -26,10 +39,6 @@ bool TablePlacer::PlacePieces(TableFile& file, size_t max_slots,
   const auto pieces = is_cut ? std::exchange(file.pieces, {})
                              : CutIntoPieces(file.rows->rows, file.rows->size,
                                              max_slots, begin);
-  // All but the last one fill a shard.
-  if (max_slots == UNWIND_SHARD_SLOTS && pieces.size() > 2) {
-    maps_.AddShards(pieces.size() - 1);
-  }
   for (const UnwindPiece& piece : pieces) {
     meanwhile_();
     auto added = maps_.Add(piece);

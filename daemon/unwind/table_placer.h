@@ -19,6 +19,8 @@ class TablePlacer {
   TablePlacer(UnwindMaps& maps, const std::function<void()>& meanwhile)
       : maps_(maps), meanwhile_(meanwhile) {}
 
+  // Whether Place() waits for nothing now; see UnwindMaps::PrepareRoom().
+  bool PrepareRoom(TableFile& file);
   // All of the file's rows, or nothing: false, there is no room.
   bool Place(TableFile& file);
   // The slots that it had.

@@ -33,9 +33,10 @@ class UnwindMaps {
   // Copies the piece into a shard. Nothing: there is no room.
   virtual ksym::Result<std::optional<Place>> Add(const UnwindPiece& piece) = 0;
   virtual void FreeSlots(const Place& place) = 0;
-  // Makes room for that many pieces of a whole shard each, for one grace
-  // period where the kernel has batches for it. As many as there may be.
-  virtual void AddShards(size_t count) = 0;
+  // Whether Add() of pieces of so many slots each waits for nothing now. False:
+  // room for them is being made elsewhere, which takes a grace period; ask
+  // again. True also where there can be no more room.
+  virtual bool PrepareRoom(std::span<const uint32_t> pieces) = 0;
 
   struct List {
     std::span<const unwind_mapping> mappings;

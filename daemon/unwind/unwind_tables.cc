@@ -193,6 +193,7 @@ void UnwindTables::Build(SteadyClock::duration budget,
   const Times times{.until = std::min(now_() + budget, deadline),
                     .deadline = deadline};
   files_.BeginRound();
+  makes_room_ = false;
   // Before lists are made: they then have the tables that came since.
   TakeBuilt();
   TakeParted();
@@ -260,6 +261,8 @@ bool UnwindTables::BuildFile(Entry& entry, size_t i, const Times& times) {
   const auto now = now_();
   if (file.rows) {
     if (now >= times.until) return false;
+    // Stacks through it are copied until its room is made.
+    if (!files_.PrepareRoom(file)) return makes_room_ = true;
     if (Place(file)) process.state.Change();
     return !waits_for_room_ && !process.state.is_evicted();
   }
@@ -277,7 +280,9 @@ void UnwindTables::WaitForTable(SteadyClock::duration time) {
   TakeBuilt();
 }
 
-bool UnwindTables::IsBuilding() const { return files_.IsBuilding(); }
+bool UnwindTables::IsBuilding() const {
+  return makes_room_ || files_.IsBuilding();
+}
 
 // True when it has a place now.
 bool UnwindTables::Place(TableFile& file) {

@@ -120,7 +120,7 @@ class UnwindTables {
   // file of 50 MB takes 15 ms. One that may not be ready before the deadline is
   // not asked for.
   void Build(SteadyClock::duration budget, SteadyClock::time_point deadline);
-  // Something that a stack needs will be there to place.
+  // Something that a stack needs will be there to place, or room for it.
   bool IsBuilding() const;
   // Waits until there is something to place, for that long at the most.
   void WaitForTable(SteadyClock::duration time);
@@ -189,6 +189,7 @@ class UnwindTables {
   std::set<ksym::ProcessId> stale_;  // processes whose list is not what it will
   // Something was freed that can be used after the next Recycle().
   bool waits_for_room_ = false;
+  bool makes_room_ = false;         // for a table, elsewhere
   uint32_t evicted_for_lists_ = 0;  // processes, since then
   UnwindStatistics statistics_;
   Latencies delays_;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,11 +44,9 @@ class FakeMaps final : public UnwindMaps {
     shards_.at(place.shard).Free(place.first, place.count);
     freed_ += place.count;
   }
-  void AddShards(size_t count) override {
-    shards_asked.push_back(count);
-    while (count-- > 0 && shards_.size() < max_shards) {
-      shards_.emplace_back(shard_slots);
-    }
+  bool PrepareRoom(std::span<const uint32_t> pieces) override {
+    prepared.assign(pieces.begin(), pieces.end());
+    return room_is_ready;
   }
 
   ksym::Result<bool> Publish(const ksym::ProcessId& process,
@@ -83,8 +82,9 @@ class FakeMaps final : public UnwindMaps {
   int adds_that_work = -1;  // then the kernel refuses; negative: all
   bool publishing_fails = false;
 
-  uint64_t used = 0;  // slots, with those that wait for Recycle()
-  std::vector<size_t> shards_asked;
+  uint64_t used = 0;               // slots, with those that wait for Recycle()
+  std::vector<uint32_t> prepared;  // slots of the last pieces
+  bool room_is_ready = true;
   std::map<ksym::ProcessId, std::vector<unwind_mapping>> lists;
   std::set<ksym::ProcessId> with_runtime;
   int published = 0;

@@ -108,13 +108,21 @@ TEST_F(TablePlacerTest, UsesPiecesThatWereCut) {
   ExpectWhole(file);
 }
 
-// Shards for a large table are made at once: each by itself would cost a grace
-// period.
-TEST_F(TablePlacerTest, MakesShardsAtOnce) {
+// Room for a large table is made at once: each shard by itself would cost a
+// grace period. The table is cut once for both.
+TEST_F(TablePlacerTest, PreparesRoomForAllPieces) {
   maps_.max_shards = 4;
+  maps_.room_is_ready = false;
   TableFile file = FileWith(150'000);
+  EXPECT_FALSE(placer_.PrepareRoom(file));
+  ASSERT_EQ(file.pieces.size(), 3u);
+  EXPECT_THAT(maps_.prepared,
+              ElementsAre(file.pieces[0].slots(), file.pieces[1].slots(),
+                          file.pieces[2].slots()));
+  EXPECT_EQ(maps_.used, 0u);
+  maps_.room_is_ready = true;
+  EXPECT_TRUE(placer_.PrepareRoom(file));
   ASSERT_TRUE(placer_.Place(file));
-  EXPECT_THAT(maps_.shards_asked, ElementsAre(2u));
   EXPECT_EQ(file.table.pieces.size(), 3u);
   EXPECT_EQ(turns_, 3);
   ExpectWhole(file);

@@ -63,6 +63,29 @@ TEST_F(TablePolicyTest, PublishesInTwoSteps) {
   EXPECT_EQ(tables_->statistics().processes, 1u);
 }
 
+// Whoever places tables does not wait for room: the list says that one is to
+// come, and the next pass has it.
+TEST_F(TablePolicyTest, WaitsForNoRoom) {
+  const ProcessId a = Start(1, {7, 8});
+  tables_->CodeOf(1, MappingOf(7));
+  Pass();
+  EXPECT_EQ(TablesOf(a), 1u);
+  EXPECT_FALSE(tables_->IsBuilding());
+  maps_->room_is_ready = false;
+  tables_->WantAll(a);
+  Pass(3);
+  EXPECT_EQ(TablesOf(a), 1u);
+  ASSERT_EQ(maps_->lists.at(a).size(), 2u);
+  EXPECT_EQ(maps_->lists.at(a)[1].shard, UNWIND_PENDING);
+  EXPECT_TRUE(tables_->IsBuilding());
+  EXPECT_TRUE(tables_->CodeOf(1, MappingOf(8)));  // stacks that are copied
+  maps_->room_is_ready = true;
+  Pass();
+  EXPECT_EQ(TablesOf(a), 2u);
+  EXPECT_FALSE(tables_->IsBuilding());
+  EXPECT_EQ(tables_->statistics().files_refused, 0u);
+}
+
 // When slots end, who was not sampled for two seconds goes, and who is sampled
 // does without: counted, and without a wrong list.
 TEST_F(TablePolicyTest, EvictsTheIdle) {

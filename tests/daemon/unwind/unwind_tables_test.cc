@@ -182,5 +182,36 @@ TEST_F(UnwindTablesTest, UsesTheRoomOfWhoIsGone) {
   EXPECT_EQ(tables_->statistics().processes_evicted, 0u);
 }
 
+// Shards are made meanwhile, as many as the pieces need, and then the sampler
+// finds them; beyond the most that there may be nothing is waited for.
+TEST_F(UnwindTablesTest, MakesRoomElsewhere) {
+  constexpr uint32_t kShards = 3;
+  const ksym::UniqueFd shards = CreateShards(kShards);
+  ASSERT_TRUE(shards.valid());
+  KernelUnwindMaps maps({.processes = processes_.get(),
+                         .mappings = mappings_.get(),
+                         .shards = shards.get()},
+                        {.processes = 16, .mappings = 64, .shards = kShards});
+  const std::vector<uint32_t> slots = {UNWIND_SHARD_SLOTS, UNWIND_SHARD_SLOTS,
+                                       UNWIND_SHARD_SLOTS / 2};
+  const auto deadline = std::chrono::steady_clock::now() + seconds(20);
+  while (!maps.PrepareRoom(slots)) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  for (uint32_t i = 0; i < kShards; ++i) {
+    uint32_t id = 0;
+    EXPECT_EQ(bpf_map_lookup_elem(shards.get(), &i, &id), 0) << i;
+  }
+  for (uint32_t i = 0; i < kShards; ++i) {
+    UnwindPiece piece;
+    piece.index.resize(slots[i]);
+    const auto place = maps.Add(piece);
+    ASSERT_TRUE(place && *place);
+    EXPECT_EQ((*place)->shard, i);
+  }
+  EXPECT_TRUE(maps.PrepareRoom(slots));
+}
+
 }  // namespace
 }  // namespace profd
