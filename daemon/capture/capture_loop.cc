@@ -9,10 +9,19 @@ namespace profd {
 
 SteadyClock::duration CaptureTimes::UntilPoll(SteadyClock::time_point now,
                                               const State& state) const {
-  // A ring that is filling loses what comes next; a table only comes later.
-  if (state.is_filling) return pace_.poll_filling;
+  // A ring that is filling loses what comes next, and a process that ends takes
+  // its functions' names along; a table only comes later.
+  const bool reads_names =
+      state.is_naming && pace_.poll_naming > SteadyClock::duration(0);
+  if (state.is_filling) {
+    return reads_names ? std::min(pace_.poll_filling, pace_.poll_naming)
+                       : pace_.poll_filling;
+  }
+  if (reads_names) return pace_.poll_naming;
   const bool is_beginning = now < begin_ + pace_.beginning;
-  if (state.is_building || is_beginning) return pace_.poll_building;
+  if (state.is_building || state.is_naming || is_beginning) {
+    return pace_.poll_building;
+  }
   if (!state.is_quiet || pace_.poll_quiet <= pace_.poll) return pace_.poll;
   // A drain polls as well, so that one wake-up does for both.
   return std::clamp(next_drain_ - now, SteadyClock::duration(0),
@@ -39,11 +48,10 @@ void CaptureTimes::NoteDrain(SteadyClock::time_point now) {
 
 SteadyClock::duration CaptureLoop::Pause() const {
   if (!has_polled_) return {};
-  return times_.UntilPoll(
-      now_(),
-      {.is_building = capture_->IsBuildingTables() || capture_->IsNaming(),
-       .is_filling = capture_->IsFilling(),
-       .is_quiet = capture_->IsQuiet()});
+  return times_.UntilPoll(now_(), {.is_building = capture_->IsBuildingTables(),
+                                   .is_filling = capture_->IsFilling(),
+                                   .is_naming = capture_->IsNaming(),
+                                   .is_quiet = capture_->IsQuiet()});
 }
 
 CaptureLoop::Due CaptureLoop::Step() {

@@ -15,10 +15,13 @@ struct CapturePace {
   using Duration = SteadyClock::duration;
 
   Duration poll;
-  // While tables are being built, or functions come whose names are read, and
-  // for `beginning` from the begin on.
+  // While tables are being built, and for `beginning` from the begin on.
   Duration poll_building;
   Duration poll_filling;  // while the kernel has much to report
+  // While functions come whose names are read from processes: what one calls
+  // for the first time so shortly before its end has no name. 0: as
+  // poll_building.
+  Duration poll_naming = {};
   // Where it is quiet, but for bells and drains; 0: as often as otherwise.
   Duration poll_quiet = {};
   // From one drain to the next. A drain that is late makes the one after it
@@ -54,6 +57,7 @@ class CaptureTimes {
   struct State {
     bool is_building = false;
     bool is_filling = false;
+    bool is_naming = false;
     bool is_quiet = false;
   };
   SteadyClock::duration UntilPoll(SteadyClock::time_point now,

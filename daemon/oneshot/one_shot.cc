@@ -49,6 +49,8 @@ constexpr CapturePace kPace = {
     .poll = milliseconds(50),
     .poll_building = milliseconds(10),
     .poll_filling = milliseconds(10),
+    // A JVM may live for 80 ms, and calls new methods up to its end.
+    .poll_naming = milliseconds(3),
     // So often that little is left to be named when the capture ends.
     .drain = milliseconds(200),
     // Where a drain takes longer than that, others want the CPU as well.

@@ -35,6 +35,20 @@ TEST(CaptureTimesTest, PollsAsOftenAsNeeded) {
             milliseconds(10));
 }
 
+// Names that are read from processes may have a pace of their own.
+TEST(CaptureTimesTest, PollsForNames) {
+  CapturePace pace = kPace;
+  const CaptureTimes::State naming = {.is_naming = true};
+  EXPECT_EQ(CaptureTimes(pace, {.begin = kBegin}).UntilPoll(kBegin, naming),
+            milliseconds(20));
+  pace.poll_naming = milliseconds(3);
+  const CaptureTimes times(pace, {.begin = kBegin});
+  EXPECT_EQ(times.UntilPoll(kBegin, {}), milliseconds(50));
+  EXPECT_EQ(times.UntilPoll(kBegin, naming), milliseconds(3));
+  EXPECT_EQ(times.UntilPoll(kBegin, {.is_filling = true, .is_naming = true}),
+            milliseconds(3));
+}
+
 // Where it is quiet a drain polls as well; what else is asked for comes first.
 TEST(CaptureTimesTest, PollsSeldomWhereItIsQuiet) {
   CapturePace pace = kPace;
