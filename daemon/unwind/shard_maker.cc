@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "bpf/unwind_abi.h"
@@ -62,7 +63,6 @@ bool AddBatch(int map, uint32_t first, const ShardMaker::Shards& shards) {
 }
 
 Result<ShardMaker::Shards> MakeShards(int map, uint32_t first, uint32_t count) {
-  const PriorityShare share(kMakerAllowance);
   auto shards = CreateShards(count);
   if (!shards) return shards;
   if (shards->size() > 1 && AddBatch(map, first, *shards)) return shards;
@@ -81,11 +81,20 @@ Result<ShardMaker::Shards> MakeShards(int map, uint32_t first, uint32_t count) {
 }  // namespace
 
 void ShardMaker::Begin(uint32_t first, uint32_t count) {
+  const auto make = [map = map_, first, count] {
+    return MakeShards(map, first, count);
+  };
   const SignalsBlocked blocked;
-  // Where there can be no more threads it is done in Take().
-  made_ = std::async(
-      std::launch::async | std::launch::deferred,
-      [map = map_, first, count] { return MakeShards(map, first, count); });
+  try {
+    made_ = std::async(std::launch::async, [make] {
+      const PriorityShare share(kMakerAllowance);
+      return make();
+    });
+  } catch (const std::system_error&) {
+    // There can be no more threads: Take() does it, in the caller's, which has
+    // its own share.
+    made_ = std::async(std::launch::deferred, make);
+  }
 }
 
 std::optional<Result<ShardMaker::Shards>> ShardMaker::Take() {
