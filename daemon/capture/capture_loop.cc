@@ -2,6 +2,7 @@
 #include "daemon/capture/capture_loop.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "daemon/base/steady_clock.h"
 
@@ -10,18 +11,16 @@ namespace profd {
 SteadyClock::duration CaptureTimes::UntilPoll(SteadyClock::time_point now,
                                               const State& state) const {
   // A ring that is filling loses what comes next, and a process that ends takes
-  // its functions' names along; a table only comes later.
-  const bool reads_names =
-      state.is_naming && pace_.poll_naming > SteadyClock::duration(0);
-  if (state.is_filling) {
-    return reads_names ? std::min(pace_.poll_filling, pace_.poll_naming)
-                       : pace_.poll_filling;
-  }
-  if (reads_names) return pace_.poll_naming;
+  // its functions' names along; a table only comes later. The shortest holds.
   const bool is_beginning = now < begin_ + pace_.beginning;
-  if (state.is_building || state.is_naming || is_beginning) {
-    return pace_.poll_building;
-  }
+  std::optional<SteadyClock::duration> pause;
+  const auto at_most = [&](bool applies, SteadyClock::duration time) {
+    if (applies) pause = std::min(pause.value_or(time), time);
+  };
+  at_most(state.is_filling, pace_.poll_filling);
+  at_most(state.is_naming, pace_.poll_naming);
+  at_most(state.is_building || is_beginning, pace_.poll_building);
+  if (pause) return *pause;
   if (!state.is_quiet || pace_.poll_quiet <= pace_.poll) return pace_.poll;
   // A drain polls as well, so that one wake-up does for both.
   return std::clamp(next_drain_ - now, SteadyClock::duration(0),

@@ -19,9 +19,8 @@ struct CapturePace {
   Duration poll_building;
   Duration poll_filling;  // while the kernel has much to report
   // While functions come whose names are read from processes: what one calls
-  // for the first time so shortly before its end has no name. 0: as
-  // poll_building.
-  Duration poll_naming = {};
+  // for the first time so shortly before its end has no name.
+  Duration poll_naming;
   // Where it is quiet, but for bells and drains; 0: as often as otherwise.
   Duration poll_quiet = {};
   // From one drain to the next. A drain that is late makes the one after it

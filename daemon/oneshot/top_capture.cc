@@ -37,6 +37,7 @@ CapturePace MakePace(milliseconds part) {
   return {.poll = milliseconds(50),
           .poll_building = milliseconds(10),
           .poll_filling = milliseconds(10),
+          .poll_naming = milliseconds(10),
           .drain = part,
           .drain_gap = part / 2,
           .tables_budget = milliseconds(20),

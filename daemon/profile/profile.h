@@ -49,8 +49,8 @@ class StringTable {
   void Append(std::string_view text);
 
   std::vector<std::string_view> strings_;
-  // The bytes of these. A block is never filled beyond its room, and a vector
-  // keeps its bytes' place when it is moved: no text moves.
+  // The texts' bytes. No text moves: a block is never filled beyond its room,
+  // and a vector that is moved keeps its bytes where they are.
   std::vector<std::vector<char>> blocks_;
   size_t block_bytes_ = 0;
   IdIndex ids_;

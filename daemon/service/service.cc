@@ -44,6 +44,7 @@ constexpr CapturePace kPace = {
     .poll = milliseconds(100),
     .poll_building = milliseconds(20),
     .poll_filling = milliseconds(10),
+    .poll_naming = milliseconds(20),
     // The sampler rings for what is new; what a known process maps anew has
     // its tables some time after this. Three polls a second.
     .poll_quiet = milliseconds(350),

@@ -22,7 +22,7 @@ PORTS = {name: 18470 + i for i, name in enumerate(
 SHIFT_SECONDS = (20, 60)
 SEED = 20
 AT_A_TIME = 3
-# Of this run alone: all that is in it is killed in the end.
+# Each run has a slice of its own, whose processes are all killed in the end.
 SLICE = f"ksym-bench-{os.getpid()}.slice"
 # Behind the name of a work in that of its unit; a server has one of its own.
 UNIT_OF_WORK = "work"

@@ -17,6 +17,7 @@ using std::chrono::seconds;
 constexpr CapturePace kPace = {.poll = milliseconds(50),
                                .poll_building = milliseconds(20),
                                .poll_filling = milliseconds(10),
+                               .poll_naming = milliseconds(20),
                                .drain = milliseconds(200),
                                .drain_gap = milliseconds(100),
                                .tables_budget = milliseconds(5),
@@ -35,7 +36,7 @@ TEST(CaptureTimesTest, PollsAsOftenAsNeeded) {
             milliseconds(10));
 }
 
-// Names that are read from processes may have a pace of their own.
+// Names that are read from processes have a pace of their own.
 TEST(CaptureTimesTest, PollsForNames) {
   CapturePace pace = kPace;
   const CaptureTimes::State naming = {.is_naming = true};
