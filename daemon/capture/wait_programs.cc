@@ -2,8 +2,10 @@
 #include "daemon/capture/wait_programs.h"
 
 #include <linux/btf.h>
+#include <sys/utsname.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/capture/kernel_btf_id.h"
@@ -30,6 +32,24 @@ std::string WhatIsMissing(const std::vector<uint32_t>& ids,
   }
   return program && ids[kInterrupts] == 0 ? "the tracepoint irq_work_entry"
                                           : "";
+}
+
+// With PREEMPT_RT a thread calls what waits for a record, not the interrupt:
+// the switch is long over by then.
+bool HasThreadsForInterrupts() {
+  utsname host = {};
+  if (::uname(&host) != 0) return false;
+  const std::string_view version = host.version;
+  // In two words up to Linux 5.14.
+  return version.find("PREEMPT_RT") != std::string_view::npos ||
+         version.find("PREEMPT RT") != std::string_view::npos;
+}
+
+WaitProgram BestProgram(const std::vector<uint32_t>& ids) {
+  if (ids[kExit] == 0) return WaitProgram::kInterrupt;
+  return ids[kInterrupts] == 0 || HasThreadsForInterrupts()
+             ? WaitProgram::kSchedExit
+             : WaitProgram::kInterrupt;
 }
 
 std::unexpected<ksym::Error> Unsupported(const std::string& what) {
@@ -62,8 +82,7 @@ ksym::Result<WaitKernel> FindWaitKernel(std::optional<WaitProgram> program) {
     return Unsupported("a tracepoint sched_switch whose arguments are known");
   }
   WaitKernel kernel;
-  kernel.program = program.value_or(
-      (*ids)[kExit] != 0 ? WaitProgram::kSchedExit : WaitProgram::kInterrupt);
+  kernel.program = program.value_or(BestProgram(*ids));
   const bool is_old = kernel.program == WaitProgram::kOldInterrupt;
   kernel.has_prev_state = !is_old && kinds->size() > 4;
   kernel.reads_stacks = !is_old && (*ids)[kReads] != 0;

@@ -13,7 +13,9 @@ namespace profd {
 // chosen goes on.
 enum class WaitProgram : uint8_t {
   kSchedExit,  // the tracepoint sched_exit_tp, since Linux 6.15
-  kInterrupt,  // an interrupt that the CPU sends itself, on x86
+  // An interrupt that the CPU sends itself, on x86. Only switches that are
+  // sampled pay for it, and not all.
+  kInterrupt,
   // The same, and no more of the kernel than 5.8 had.
   kOldInterrupt,
 };
@@ -36,8 +38,8 @@ struct WaitKernel {
   }
 };
 
-// Finds it in 10 ms; `program` empty: the best that there is. kUnsupported:
-// what the kernel lacks.
+// Finds it in 10 ms; `program` empty: the cheapest that this kernel can.
+// kUnsupported: what the kernel lacks.
 ksym::Result<WaitKernel> FindWaitKernel(std::optional<WaitProgram> program);
 
 }  // namespace profd

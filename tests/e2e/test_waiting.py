@@ -46,7 +46,7 @@ class WaitingTest(harness.E2eTest):
     """The way that this kernel is sampled in."""
 
     PROGRAM = "auto"
-    EVENT = "sched_exit_tp" if harness.is_since(6, 15) else "irq_work_entry"
+    EVENT = "irq_work_entry"
 
     def setUp(self):
         super().setUp()
@@ -572,11 +572,16 @@ class WaitingTest(harness.E2eTest):
         self.assertIn("--wakers needs", run.stderr)
 
 
-class InterruptTest(WaitingTest):
-    """As on kernels before 6.15."""
+class SchedExitTest(WaitingTest):
+    """As where no interrupt can be asked for."""
 
-    PROGRAM = "interrupt"
-    EVENT = "irq_work_entry"
+    PROGRAM = "exit"
+    EVENT = "sched_exit_tp"
+
+    def setUp(self):
+        super().setUp()
+        if not harness.is_since(6, 15):
+            self.skipTest("needs Linux 6.15")
 
 
 class OldKernelTest(WaitingTest):

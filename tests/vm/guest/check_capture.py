@@ -106,9 +106,8 @@ def waits():
     print(stderr, flush=True)
     expect(done.returncode == 0, stderr)
     document = reports.Document(done.stdout)
-    event = "sched_exit_tp" if KERNEL >= (6, 15) else "irq_work_entry"
-    expect({kind["event"] for kind in document.metadata["kinds"]} == {event},
-           document.metadata["kinds"])
+    expect({kind["event"] for kind in document.metadata["kinds"]} ==
+           {"irq_work_entry"}, document.metadata["kinds"])
     expect("in no sample" not in stderr, stderr)
     share = float(re.search(r"come to ([\d.]+) % of what", stderr)[1])
     expect(95 < share < 105, stderr)
@@ -126,8 +125,8 @@ def waits():
     ends = document.samples["user_stack_ends"]
     judged = sum(ends.values()) - ends["not-yet"]
     expect(judged > ENOUGH and ends["outermost"] > 0.9 * judged, ends)
-    return "by %s; samples come to %.1f %% of what threads waited; %d of %d " \
-        "stacks whole" % (event, share, ends["outermost"], judged)
+    return "samples come to %.1f %% of what threads waited; %d of %d stacks " \
+        "whole" % (share, ends["outermost"], judged)
 
 
 @check("callers")
