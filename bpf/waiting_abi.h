@@ -146,7 +146,7 @@ struct wait_cpu {
 	struct wait_mark mark;
 	struct wait_stats stats;
 	/* The budget's window of time. */
-	__u64 window_ns; /* when it began */
+	__u64 window_ns; /* when it began, by the scheduler's clock */
 	__u32 asked;	 /* for stacks in this window */
 	__u32 kept;
 	__u32 shift; /* one of 2^shift is kept */

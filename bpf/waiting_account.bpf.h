@@ -96,11 +96,18 @@ static __always_inline void wait_set_slot(struct wait_slot *slot,
 		slot->waker = WAKER_UNSEEN;
 }
 
-static __always_inline struct wait_points wait_points_of(__u32 tid)
+static __always_inline __u64 wait_seed_of(__u32 tid)
+{
+	return wait_seed ^ tid;
+}
+
+/* A thread's points, which are asked for near `now`. */
+static __always_inline struct wait_points wait_points_of(__u32 tid, __u64 now)
 {
 	struct wait_points points = {
 	    .period = wait_period_ns,
-	    .seed = wait_seed ^ tid,
+	    .seed = wait_seed_of(tid),
+	    .near = now / wait_period_ns,
 	};
 
 	return points;
@@ -144,11 +151,11 @@ static __always_inline __u64 wait_end(__u64 now)
  */
 static __always_inline void wait_count_points(struct wait *w,
 					      const struct wait_slot *slot,
+					      const struct wait_points *points,
 					      const struct wait_span *span)
 {
 	__u64 from = wait_from, begin = slot->began, queued;
 	__u64 end = wait_end(span->end);
-	struct wait_points points = wait_points_of(slot->tid);
 
 	queued = span->end - (span->runnable - slot->runnable);
 	if (queued > end)
@@ -157,11 +164,11 @@ static __always_inline void wait_count_points(struct wait *w,
 		begin = from;
 	/* A thread whose CPU was taken away did not want to wait. */
 	if (!(w->flags & WAIT_PREEMPTED) && begin < queued)
-		w->points[0] = wait_points_in(&points, queued, end);
+		w->points[0] = wait_points_in(points, queued, end);
 	else
-		w->points[0] = wait_points_in(&points, begin, end);
+		w->points[0] = wait_points_in(points, begin, end);
 	if (!(w->flags & WAIT_PREEMPTED))
-		w->points[1] = wait_points_in(&points, begin, queued);
+		w->points[1] = wait_points_in(points, begin, queued);
 }
 
 /*
@@ -169,12 +176,13 @@ static __always_inline void wait_count_points(struct wait *w,
  * others stand for it. A wait is kept as likely as it has points, and a long
  * one always: else chance would decide on much time at once. Chance knows only
  * what came before, so the sums stay right on average. `seed` is that of the
- * thread's points. A global function, which the verifier walks once.
+ * thread's points, `now` by the clock of this CPU's scheduler. A global
+ * function, which the verifier walks once.
  */
-__noinline __u64 wait_stands_for(__u64 points, __u64 seed, __u64 switches)
+__noinline __u64 wait_stands_for(__u64 points, __u64 seed, __u64 switches,
+				 __u64 now)
 {
 	struct wait_cpu *cpu = wait_this_cpu();
-	__u64 now = bpf_ktime_get_ns();
 	__u64 since, least;
 
 	if (!cpu)
@@ -333,7 +341,7 @@ static __always_inline void wait_stops(const struct task_struct___wait *t,
 		slot = wait_claim(t->pid);
 		if (!slot)
 			return;
-		points = wait_points_of(t->pid);
+		points = wait_points_of(t->pid, now);
 		slot->next_point = wait_next_point(&points, now);
 	}
 	wait_set_slot(slot, t, now);
@@ -358,16 +366,16 @@ static __always_inline bool wait_raise(void)
 
 /* Leaves the mark of a wait that ends now. */
 static __always_inline void wait_mark(const struct task_struct___wait *t,
-				      const struct wait *w)
+				      const struct wait *w, __u64 now)
 {
-	struct wait_points points = wait_points_of(t->pid);
 	struct wait_cpu *cpu;
 	__u64 stands_for;
 
 	if (!wait_passes_filters(t))
 		return;
-	stands_for = wait_stands_for(w->points[0] + w->points[1], points.seed,
-				     wait_switches(t));
+	stands_for =
+	    wait_stands_for(w->points[0] + w->points[1], wait_seed_of(t->pid),
+			    wait_switches(t), now);
 	cpu = wait_this_cpu();
 	if (!stands_for || !cpu)
 		return;
@@ -394,7 +402,7 @@ static __always_inline void
 wait_count_new(struct wait *w, const struct task_struct___wait *t, __u64 now)
 {
 	struct wait_span span = wait_span_until(t, now);
-	struct wait_points points = wait_points_of(t->pid);
+	struct wait_points points = wait_points_of(t->pid, now);
 	__u64 begin = now - span.runnable;
 
 	if (begin < wait_from)
@@ -406,6 +414,7 @@ wait_count_new(struct wait *w, const struct task_struct___wait *t, __u64 now)
 /* False: the slot is not of this thread's last switch. */
 static __always_inline bool wait_count_slot(struct wait *w,
 					    const struct wait_slot *slot,
+					    const struct wait_points *points,
 					    const struct task_struct___wait *t,
 					    __u64 now)
 {
@@ -421,7 +430,7 @@ static __always_inline bool wait_count_slot(struct wait *w,
 		w->flags = WAIT_PREEMPTED;
 	if (w->state & WAIT_STATE_QUOTA)
 		w->flags |= WAIT_QUOTA;
-	wait_count_points(w, slot, &span);
+	wait_count_points(w, slot, points, &span);
 	return true;
 }
 
@@ -430,11 +439,11 @@ static __always_inline void wait_count_known(struct wait *w,
 					     const struct task_struct___wait *t,
 					     __u64 now)
 {
-	struct wait_points points = wait_points_of(slot->tid);
+	struct wait_points points = wait_points_of(slot->tid, now);
 	struct wait_cpu *cpu;
 
 	slot->next_point = wait_next_point(&points, now);
-	if (wait_count_slot(w, slot, t, now))
+	if (wait_count_slot(w, slot, &points, t, now))
 		return;
 	cpu = wait_this_cpu();
 	if (cpu)
@@ -460,7 +469,7 @@ static __always_inline void wait_goes_on(const struct task_struct___wait *t,
 	else if (!wait_switches(t) && !t->se.sum_exec_runtime)
 		wait_count_new(&w, t, now);
 	if (w.points[0] || w.points[1])
-		wait_mark(t, &w);
+		wait_mark(t, &w, now);
 }
 
 /*

@@ -31,7 +31,7 @@ static __always_inline void wait_set_first(const struct task_struct___wait *t)
 	if (!slot)
 		return;
 	/* One that runs has no wait: its slot is written anew when it stops. */
-	points = wait_points_of(t->pid);
+	points = wait_points_of(t->pid, wait_from);
 	slot->next_point = wait_next_point(&points, wait_from);
 	wait_set_slot(slot, t, wait_from);
 	slot->state = wait_state(t);
@@ -375,9 +375,10 @@ static __always_inline void wait_thread_waits(struct seq_file *seq,
 {
 	struct wait_slot *slot = wait_find(t->pid);
 	__u64 end = wait_open_end();
+	struct wait_points points = wait_points_of(t->pid, end);
 	struct wait w = {};
 
-	if (t->on_cpu || !slot || !wait_count_slot(&w, slot, t, end))
+	if (t->on_cpu || !slot || !wait_count_slot(&w, slot, &points, t, end))
 		return;
 	if (wait_walks && wait_is_told(seq, scratch, t, slot, &w))
 		return;

@@ -66,13 +66,12 @@ static __always_inline bool waker_is_interrupt(bool *is)
 static __always_inline bool waker_is_in_budget(const struct wait_slot *slot,
 					       __u64 points, __u64 now)
 {
-	struct wait_points all = wait_points_of(slot->tid);
 	struct wait_cpu *cpu = wait_this_cpu();
 
 	if (!cpu)
 		return false;
-	if (cpu->shift &&
-	    !wait_is_kept(all.seed, slot->switches, points, cpu->shift - 1))
+	if (cpu->shift && !wait_is_kept(wait_seed_of(slot->tid), slot->switches,
+					points, cpu->shift - 1))
 		return false;
 	if (now - cpu->wakers_window_ns >= WAIT_BUDGET_NS) {
 		cpu->wakers_window_ns = now;
@@ -188,7 +187,7 @@ static __always_inline __u64 waker_points(const struct wait_slot *slot,
 					  const struct task_struct___wait *t,
 					  __u64 now)
 {
-	struct wait_points points = wait_points_of(slot->tid);
+	struct wait_points points = wait_points_of(slot->tid, now);
 	__u64 from = wait_from, begin = slot->began;
 
 	if (slot->switches != wait_switches(t) || !from)

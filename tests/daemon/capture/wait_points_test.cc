@@ -11,6 +11,10 @@ namespace {
 
 constexpr uint64_t kPeriod = 10'101'010;
 
+wait_points PointsOf(uint64_t period, uint64_t seed, uint64_t near = 0) {
+  return {.period = period, .seed = seed, .near = near};
+}
+
 // How many points there are, one after the other.
 uint64_t CountOneByOne(const wait_points& points, uint64_t begin,
                        uint64_t end) {
@@ -23,7 +27,7 @@ uint64_t CountOneByOne(const wait_points& points, uint64_t begin,
 }
 
 TEST(WaitPointsTest, EachPeriodHasOne) {
-  const wait_points points = {.period = kPeriod, .seed = 77};
+  const wait_points points = PointsOf(kPeriod, 77);
   for (uint64_t k = 0; k < 1000; ++k) {
     const uint64_t point = wait_point_of(&points, k);
     EXPECT_GE(point, k * kPeriod);
@@ -32,7 +36,7 @@ TEST(WaitPointsTest, EachPeriodHasOne) {
 }
 
 TEST(WaitPointsTest, TheNextOneIsNotBeforeNow) {
-  const wait_points points = {.period = kPeriod, .seed = 5};
+  const wait_points points = PointsOf(kPeriod, 5);
   for (uint64_t now = 1; now < 100 * kPeriod; now += kPeriod / 3) {
     const uint64_t next = wait_next_point(&points, now);
     EXPECT_GE(next, now);
@@ -42,7 +46,7 @@ TEST(WaitPointsTest, TheNextOneIsNotBeforeNow) {
 }
 
 TEST(WaitPointsTest, CountsWhatIsThere) {
-  const wait_points points = {.period = 1000, .seed = 9};
+  const wait_points points = PointsOf(1000, 9);
   for (uint64_t begin = 0; begin < 5000; begin += 37) {
     for (uint64_t end = begin; end < begin + 5000; end += 411) {
       EXPECT_EQ(wait_points_in(&points, begin, end),
@@ -53,9 +57,23 @@ TEST(WaitPointsTest, CountsWhatIsThere) {
   EXPECT_EQ(wait_points_in(&points, 11, 10), 0u);
 }
 
+// What is near is a hint.
+TEST(WaitPointsTest, AnyPeriodMayBeNear) {
+  const wait_points points = PointsOf(1000, 9);
+  for (uint64_t near = 0; near < 12; ++near) {
+    const wait_points hinted = PointsOf(1000, 9, near);
+    for (uint64_t time = 0; time < 10'000; time += 25) {
+      EXPECT_EQ(wait_period_at(&hinted, time), time / 1000);
+      EXPECT_EQ(wait_next_point(&hinted, time), wait_next_point(&points, time));
+      EXPECT_EQ(wait_points_in(&hinted, time, 7777),
+                wait_points_in(&points, time, 7777));
+    }
+  }
+}
+
 // Parts of a wait have as many as the whole.
 TEST(WaitPointsTest, PartsAddUp) {
-  const wait_points points = {.period = kPeriod, .seed = 1};
+  const wait_points points = PointsOf(kPeriod, 1);
   const uint64_t begin = 123'456'789;
   const uint64_t end = begin + 50 * kPeriod;
   uint64_t sum = 0;
@@ -72,8 +90,7 @@ double MeanOf(uint64_t offset, uint64_t length) {
   constexpr uint64_t kPeriods = 100;
   uint64_t count = 0;
   for (uint64_t thread = 0; thread < kThreads; ++thread) {
-    const wait_points points = {.period = kPeriod,
-                                .seed = 0x123456789abcdefu ^ thread};
+    const wait_points points = PointsOf(kPeriod, 0x123456789abcdefu ^ thread);
     for (uint64_t k = 1; k <= kPeriods; ++k) {
       const uint64_t begin = k * kPeriod + offset;
       count += wait_points_in(&points, begin, begin + length);
@@ -97,7 +114,7 @@ TEST(WaitPointsTest, IsRightOnAverageInStepWithThePeriod) {
 
 // A long wait counts to within one period.
 TEST(WaitPointsTest, ALongWaitIsExact) {
-  const wait_points points = {.period = kPeriod, .seed = 3};
+  const wait_points points = PointsOf(kPeriod, 3);
   const uint64_t length = 1000 * kPeriod;
   const uint64_t count = wait_points_in(&points, 17, 17 + length);
   EXPECT_GE(count, 999u);
