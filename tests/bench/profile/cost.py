@@ -15,6 +15,7 @@ BPF_ENABLE_STATS = 32
 BPF_STATS_RUN_TIME = 0
 BPF_SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280}
 PERF_EVENT_PROGRAM = 7  # BPF_PROG_TYPE_PERF_EVENT
+RAW_TRACEPOINT_PROGRAM = 17  # BPF_PROG_TYPE_RAW_TRACEPOINT
 
 # (what is printed, bench_workload's mode, its argument)
 WORKLOADS = [("7 user frames", "depth", 7), ("26 user frames", "depth", 26),
@@ -45,11 +46,12 @@ def bpf_statistics():
         os.close(fd)
 
 
-def sampler_statistics(pid):
-    """(run_time_ns, run_cnt) of the sampling program that a process holds.
+def program_statistics(pid, program_type):
+    """(run_time_ns, run_cnt) of the program of a type that runs most, of those
+    that a process holds.
 
     As bpftool prog show prints them, but of this process for certain: other
-    profilers may run. The sampler is the perf_event program that runs most.
+    profilers may run.
     """
     best = (0, 0)
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
@@ -58,11 +60,15 @@ def sampler_statistics(pid):
                 fields = dict(line.split(":", 1) for line in file)
         except (OSError, ValueError):
             continue  # closed meanwhile, or another kind of file
-        if int(fields.get("prog_type", -1)) != PERF_EVENT_PROGRAM:
+        if int(fields.get("prog_type", -1)) != program_type:
             continue
         figures = int(fields["run_time_ns"]), int(fields["run_cnt"])
         best = max(best, figures, key=lambda pair: pair[1])
     return best
+
+
+def sampler_statistics(pid):
+    return program_statistics(pid, PERF_EVENT_PROGRAM)
 
 
 def wait_for_samples(process, seconds=20):

@@ -5,6 +5,7 @@ of memory."""
 import os
 import subprocess
 
+import cost
 import programs
 import tables
 import waiting
@@ -74,8 +75,23 @@ def pass_token(context, threads, seconds):
     return float(cost), int(passed) / seconds
 
 
+def stacks_share(context, threads, seconds):
+    """% of a CPU that the program takes which is there for stacks alone."""
+    command = waits_programs.own_command(context, *MODES["--off-cpu"],
+                                         "--wait-program", "interrupt")
+    with cost.bpf_statistics(), \
+            waits_programs.sampling(context, command) as running:
+        def taken():
+            return cost.program_statistics(running.pid,
+                                           cost.RAW_TRACEPOINT_PROGRAM)[0]
+        before = taken()
+        pass_token(context, threads, seconds)
+        return 100 * (taken() - before) / (seconds * 1e9)
+
+
 def ring(context, wanted):
-    """Threads that pass a token on: each wait is long enough to be sampled."""
+    """Threads that pass a token on: each wait is long enough to be sampled. The
+    budget bounds what stacks take of it."""
     threads = 100 if context.quick else RING_THREADS
     figures = alternate(
         context, wanted, commands_of(context, ["--off-cpu"]),
@@ -88,6 +104,10 @@ def ring(context, wanted):
                 median_of(figures, "--off-cpu", share),
                 median_of(figures, "baseline", share),
                 median_of(figures, "bpftrace", share), 1),
+            Row("same, for stacks alone", "",
+                tables.median([stacks_share(context, threads, wanted.seconds)
+                               for _ in range(min(3, wanted.alternations))]),
+                decimals=2),
             Row("throughput kept, that ring", "",
                 *[median_of(figures, name,
                             lambda without, beside: beside[1] / without[1])
