@@ -121,6 +121,19 @@ class WaitingTest(KnownWaitsTest):
             self.assertLess(abs(self.values(document, "sleeper")
                                 - times["sleeper"].blocked), 3 * PERIOD_NS)
 
+    @staticmethod
+    def tolerance(document, comm, waited):
+        """Of a sum at the usual rate. A capture on a loaded machine can be
+        long, and then more is left to chance; so is it where stacks are thinned
+        out."""
+        period = 1e9 / document.metadata["frequency_hz"]
+        # As in check_estimates().
+        excess = max(stack["value"] / period / stack["count"] - 1
+                     for stack in document.stacks
+                     if stack["comm"] == comm and "value" in stack)
+        variance = waited / period * (1 / 4 + THINNED_SPREAD * max(excess, 0))
+        return 0.1e9 + 3.5 * period * math.sqrt(variance)
+
     def check_step(self, document, said):
         """Two waits that fill each period of the sampling."""
         for place, truth in said.places.items():
@@ -438,7 +451,7 @@ class WaitingTest(KnownWaitsTest):
                 waited = times[comm].runnable + times[comm].blocked
                 self.assertGreater(waited, 0.9e9)
                 self.assertLess(abs(self.values(document, comm) - waited),
-                                0.2e9)
+                                self.tolerance(document, comm, waited))
         self.assertNotIn("ksym-profile", times)
 
     def test_quota(self):
