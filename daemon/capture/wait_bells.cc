@@ -4,7 +4,10 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "ksym/base/unique_fd.h"
@@ -18,28 +21,58 @@ using ksym::FailErrno;
 // Room for two seconds of what a CPU samples at the most.
 constexpr uint32_t kBellBytes = 16 << 10;
 
-ksym::Result<RingReader> MakeBell(int map_fd, uint32_t cpu) {
-  // The map of maps keeps the ring, so that no CPU costs a descriptor.
-  const ksym::UniqueFd ring(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "wait_bell", 0,
-                                           0, kBellBytes, nullptr));
-  if (!ring.valid()) return FailErrno(errno, "making a ring buffer");
-  const int fd = ring.get();
-  if (bpf_map_update_elem(map_fd, &cpu, &fd, BPF_ANY) != 0) {
-    return FailErrno(errno, "giving a CPU its ring buffer");
+// So many descriptors are open at a time: the map of maps keeps the rings.
+constexpr uint32_t kBellsAtOnce = 128;
+
+ksym::Result<std::vector<ksym::UniqueFd>> CreateBells(uint32_t count) {
+  std::vector<ksym::UniqueFd> bells;
+  bells.reserve(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    bells.emplace_back(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "wait_bell", 0, 0,
+                                      kBellBytes, nullptr));
+    if (!bells.back().valid()) return FailErrno(errno, "making a ring buffer");
   }
-  return RingReader::Open(fd, kBellBytes);
+  return bells;
+}
+
+// Each update is a grace period, unless the kernel has batches for it.
+ksym::Status GiveBells(int map_fd, uint32_t first,
+                       std::span<const ksym::UniqueFd> bells) {
+  std::vector<uint32_t> cpus(bells.size());
+  std::iota(cpus.begin(), cpus.end(), first);
+  std::vector<int> fds(bells.size());
+  std::ranges::transform(bells, fds.begin(), &ksym::UniqueFd::get);
+  auto given = static_cast<uint32_t>(bells.size());
+  if (bpf_map_update_batch(map_fd, cpus.data(), fds.data(), &given, nullptr) ==
+      0) {
+    return {};
+  }
+  for (size_t i = 0; i < bells.size(); ++i) {
+    if (bpf_map_update_elem(map_fd, &cpus[i], &fds[i], BPF_ANY) != 0) {
+      return FailErrno(errno, "giving a CPU its ring buffer");
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
 ksym::Result<WaitBells> WaitBells::Make(int map_fd) {
-  const int cpus = libbpf_num_possible_cpus();
-  if (cpus < 0) return FailErrno(-cpus, "counting the possible CPUs");
+  const int possible = libbpf_num_possible_cpus();
+  if (possible < 0) return FailErrno(-possible, "counting the possible CPUs");
+  const auto cpus = static_cast<uint32_t>(possible);
   WaitBells bells;
-  for (int cpu = 0; cpu < cpus; ++cpu) {
-    auto bell = MakeBell(map_fd, static_cast<uint32_t>(cpu));
-    if (!bell) return Fail(std::move(bell.error()));
-    bells.bells_.push_back(std::move(*bell));
+  bells.bells_.reserve(cpus);
+  for (uint32_t first = 0; first < cpus; first += kBellsAtOnce) {
+    const auto made = CreateBells(std::min(kBellsAtOnce, cpus - first));
+    if (!made) return Fail(made.error());
+    auto given = GiveBells(map_fd, first, *made);
+    if (!given) return Fail(std::move(given.error()));
+    for (const ksym::UniqueFd& bell : *made) {
+      auto reader = RingReader::Open(bell.get(), kBellBytes);
+      if (!reader) return Fail(std::move(reader.error()));
+      bells.bells_.push_back(std::move(*reader));
+    }
   }
   return bells;
 }

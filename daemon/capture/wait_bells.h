@@ -14,7 +14,8 @@ namespace profd {
 class WaitBells {
  public:
   WaitBells() = default;
-  // One for each possible CPU, in that map of maps.
+  // One for each possible CPU, in that map of maps. A grace period for 128 of
+  // them, or for each where the kernel has no batches for that.
   static ksym::Result<WaitBells> Make(int map_fd);
 
   // Makes room. Costs some nanoseconds for each CPU.
