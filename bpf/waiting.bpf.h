@@ -310,7 +310,10 @@ static __always_inline int wait_resumes(void *ctx, enum user_walk how)
 	return 0;
 }
 
-/* Attached to an event that comes after each switch; see wait_programs.h. */
+/*
+ * Attached to an event that comes after each switch, or after one that has left
+ * a mark; see wait_programs.h.
+ */
 SEC("raw_tp")
 int wait_resumes_by_kernel(struct bpf_raw_tracepoint_args *ctx)
 {

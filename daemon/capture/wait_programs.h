@@ -13,8 +13,8 @@ namespace profd {
 // chosen goes on.
 enum class WaitProgram : uint8_t {
   kSchedExit,  // the tracepoint sched_exit_tp, since Linux 6.15
-  // An interrupt that the CPU sends itself, on x86. Only switches that are
-  // sampled pay for it, and not all.
+  // An interrupt that the CPU sends itself, on x86. A switch that is not
+  // sampled pays nothing for it.
   kInterrupt,
   // The same, and no more of the kernel than 5.8 had.
   kOldInterrupt,

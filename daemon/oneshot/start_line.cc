@@ -25,7 +25,7 @@ std::string FilterOf(const BpfConfig& bpf) {
   return text;
 }
 
-// "cpu-clock, sched_exit_tp": what starts the samples of all kinds.
+// "cpu-clock, irq_work_entry": what starts the samples of all kinds.
 std::string EventsOf(const CaptureMetadata& metadata) {
   std::string text;
   std::string_view last;

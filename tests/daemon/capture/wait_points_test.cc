@@ -57,7 +57,7 @@ TEST(WaitPointsTest, CountsWhatIsThere) {
   EXPECT_EQ(wait_points_in(&points, 11, 10), 0u);
 }
 
-// What is near is a hint.
+// The period that a caller calls near saves divisions and changes no answer.
 TEST(WaitPointsTest, AnyPeriodMayBeNear) {
   const wait_points points = PointsOf(1000, 9);
   for (uint64_t near = 0; near < 12; ++near) {
