@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <numeric>
-#include <span>
 #include <utility>
 
+#include "daemon/unwind/inner_maps.h"
 #include "ksym/base/unique_fd.h"
 
 namespace profd {
@@ -35,26 +34,6 @@ ksym::Result<std::vector<ksym::UniqueFd>> CreateBells(uint32_t count) {
   return bells;
 }
 
-// Each update is a grace period, unless the kernel has batches for it.
-ksym::Status GiveBells(int map_fd, uint32_t first,
-                       std::span<const ksym::UniqueFd> bells) {
-  std::vector<uint32_t> cpus(bells.size());
-  std::iota(cpus.begin(), cpus.end(), first);
-  std::vector<int> fds(bells.size());
-  std::ranges::transform(bells, fds.begin(), &ksym::UniqueFd::get);
-  auto given = static_cast<uint32_t>(bells.size());
-  if (bpf_map_update_batch(map_fd, cpus.data(), fds.data(), &given, nullptr) ==
-      0) {
-    return {};
-  }
-  for (size_t i = 0; i < bells.size(); ++i) {
-    if (bpf_map_update_elem(map_fd, &cpus[i], &fds[i], BPF_ANY) != 0) {
-      return FailErrno(errno, "giving a CPU its ring buffer");
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 ksym::Result<WaitBells> WaitBells::Make(int map_fd) {
@@ -66,8 +45,9 @@ ksym::Result<WaitBells> WaitBells::Make(int map_fd) {
   for (uint32_t first = 0; first < cpus; first += kBellsAtOnce) {
     const auto made = CreateBells(std::min(kBellsAtOnce, cpus - first));
     if (!made) return Fail(made.error());
-    auto given = GiveBells(map_fd, first, *made);
-    if (!given) return Fail(std::move(given.error()));
+    if (AddInnerMaps(map_fd, first, *made) < made->size()) {
+      return FailErrno(errno, "giving a CPU its ring buffer");
+    }
     for (const ksym::UniqueFd& bell : *made) {
       auto reader = RingReader::Open(bell.get(), kBellBytes);
       if (!reader) return Fail(std::move(reader.error()));

@@ -13,6 +13,7 @@
 #include "bpf/unwind_abi.h"
 #include "daemon/base/own_priority.h"
 #include "daemon/base/signals_blocked.h"
+#include "daemon/unwind/inner_maps.h"
 
 namespace profd {
 namespace {
@@ -47,34 +48,13 @@ Result<ShardMaker::Shards> CreateShards(uint32_t count) {
   return shards;
 }
 
-// All at once for one grace period where the kernel has batches for it.
-bool AddBatch(int map, uint32_t first, const ShardMaker::Shards& shards) {
-  std::vector<uint32_t> indices;
-  std::vector<int> fds;
-  indices.reserve(shards.size());
-  fds.reserve(shards.size());
-  for (const ksym::UniqueFd& shard : shards) {
-    indices.push_back(first + static_cast<uint32_t>(indices.size()));
-    fds.push_back(shard.get());
-  }
-  auto added = static_cast<uint32_t>(shards.size());
-  return bpf_map_update_batch(map, indices.data(), fds.data(), &added,
-                              nullptr) == 0;
-}
-
 Result<ShardMaker::Shards> MakeShards(int map, uint32_t first, uint32_t count) {
   auto shards = CreateShards(count);
   if (!shards) return shards;
-  if (shards->size() > 1 && AddBatch(map, first, *shards)) return shards;
-  for (size_t i = 0; i < shards->size(); ++i) {
-    const uint32_t index = first + static_cast<uint32_t>(i);
-    const int fd = (*shards)[i].get();
-    if (bpf_map_update_elem(map, &index, &fd, BPF_ANY) == 0) continue;
-    if (i == 0) return FailErrno(errno, "adding an unwind table");
-    // A piece in a shard that the sampler cannot find would be code without
-    // rows.
-    shards->erase(shards->begin() + static_cast<ptrdiff_t>(i), shards->end());
-  }
+  const size_t added = AddInnerMaps(map, first, *shards);
+  if (added == 0) return FailErrno(errno, "adding an unwind table");
+  // A piece in a shard that the sampler cannot find would be code without rows.
+  shards->erase(shards->begin() + static_cast<ptrdiff_t>(added), shards->end());
   return shards;
 }
 
